@@ -7,9 +7,9 @@ use clap::builder::PossibleValue;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
 use serde::{Deserialize, Serialize};
 
+use super::VERSION;
 use super::config::{Flags, Listen};
 use super::keys::args::KeysArgs;
-use super::version::VERSION;
 use crate::api::{read_time, read_year};
 use crate::demo::{LARGE_TRADES, LARGE_TRADES_MAX};
 use crate::domain::UnixSeconds;

@@ -15,9 +15,8 @@ use super::config::secret::ConfigUrl;
 use super::coverage_note::CoverageNote;
 use super::errors::CliError;
 use super::http_get::{Client, GetAnswer, GetError, require_private};
-use super::output::{Ending, TradeLine};
+use super::output::{Ending, Outcome, RowSink, TradeLine};
 use super::progress::ProgressLine;
-use super::row_sink::{Outcome, RowSink};
 use super::signals;
 use crate::domain::Address;
 

@@ -25,7 +25,6 @@ mod output;
 mod pnl;
 mod progress;
 mod reading;
-mod row_sink;
 mod seed;
 mod serve;
 mod shell;
@@ -36,7 +35,6 @@ mod storage;
 mod table;
 mod target;
 mod verify;
-mod version;
 
 use std::ffi::OsString;
 use std::num::NonZero;
@@ -53,6 +51,13 @@ use args::{Args, Command};
 use config::environment::Environment;
 use errors::CliError;
 use reading::Context;
+
+/// The version; in a release build, for which `docs/deploy/release` sets `BLOTTER_BUILD`, also its
+/// commit and target.
+const VERSION: &str = match option_env!("BLOTTER_BUILD") {
+    Some(build) => build,
+    None => concat!(env!("CARGO_PKG_VERSION"), " (no release)"),
+};
 
 /// Runs the program with the process's own arguments and environment.
 pub fn run() -> ExitCode {

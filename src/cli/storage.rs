@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::config::Config;
-use super::config::storage_engine::StorageEngine;
+use super::config::choices::StorageEngine;
 use super::errors::CliError;
 use crate::store::{Store, StoreError, StoreOptions};
 

@@ -10,10 +10,9 @@ use super::{AdminRequest, AdminResponse, SOCKET_NAME};
 use crate::cli::args::{AdminArgs, AdminCommand};
 use crate::cli::config::Config;
 use crate::cli::errors::CliError;
-use crate::cli::keys;
 use crate::cli::reading::parse_address;
-use crate::cli::runtime;
 use crate::cli::table::format;
+use crate::cli::{keys, runtime};
 use crate::registry::Registry;
 
 pub(in crate::cli) fn run(

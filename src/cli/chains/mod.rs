@@ -1,6 +1,5 @@
 //! `blotter chains`: the chain table and the abilities of endpoints.
 
-mod advice;
 pub(super) mod check;
 mod probe;
 mod probe_tron;

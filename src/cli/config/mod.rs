@@ -6,12 +6,11 @@
 
 mod bounds;
 pub(super) mod chains;
+pub(super) mod choices;
 pub(super) mod environment;
 mod error;
-mod estimates;
 pub(super) mod numbers;
 pub(super) mod secret;
-pub(super) mod storage_engine;
 pub(super) mod units;
 
 use std::collections::BTreeMap;
@@ -24,11 +23,10 @@ use serde::{Deserialize, Serialize};
 use crate::api::{Hosts, Proxies};
 use crate::registry::{OwnChain, Registry};
 use chains::{ChainLayer, check_chain, own_chain};
+use choices::{Estimates, StorageEngine};
 use environment::Environment;
 use error::ConfigError;
-use estimates::Estimates;
 use secret::{ConfigSecret, ConfigUrl, without_value};
-use storage_engine::StorageEngine;
 pub(super) use units::Listen;
 use units::{Optional, RateSetting, Size, Wait};
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::row_sink::RowSink;
+use super::output::RowSink;
 use crate::cli::args::Format;
 use crate::cli::errors::CliError;
 use crate::cli::output::{Encode, Ending, State, TradeLine};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 
-use super::row_sink::RowSink;
+use super::output::RowSink;
 use crate::api::read_time;
 use crate::cli::args::{PnlArgs, PnlFormat};
 use crate::cli::config::numbers;

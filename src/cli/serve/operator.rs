@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::reload::{Reload, Reloaded};
 use super::upkeep::{BACKUP_OF_DATABASE, COMPACTION_OF_DATABASE, backup_exists, copy_keys};
+use crate::cli::VERSION;
 use crate::cli::admin::{AdminRequest, AdminResponse};
 use crate::cli::clock::SystemClock;
 use crate::cli::errors::CliError;
 use crate::cli::keys::audit::Audit;
 use crate::cli::keys::watch::KeysWatch;
 use crate::cli::seed::random_seeds;
-use crate::cli::version::VERSION;
 use crate::domain::{Address, Clock as _, UnixMillis, Wallet, lock};
 use crate::history::{History, HistoryError, Status};
 use crate::registry::Chain;

@@ -7,10 +7,9 @@ use tokio::runtime::Runtime;
 use crate::cli::config::numbers;
 use crate::cli::coverage_note::CoverageNote;
 use crate::cli::errors::CliError;
-use crate::cli::output::{TradeLine, number_text};
+use crate::cli::output::{RowSink, TradeLine, number_text};
 use crate::cli::progress::ProgressLine;
 use crate::cli::reading::{Context, WalletReading};
-use crate::cli::row_sink::RowSink;
 use crate::domain::{Decimal, Units};
 use crate::history::Sum;
 

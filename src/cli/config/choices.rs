@@ -1,4 +1,4 @@
-//! The setting `server.estimates`: whether size estimates, which need no key, are served.
+//! Settings that are one of a few words.
 
 use super::units::{one_of_words, serde_as_text};
 use crate::api::{Hosts, Proxies};
@@ -6,12 +6,24 @@ use crate::cli::config::Listen;
 use crate::domain::named;
 
 named! {
+    /// `server.estimates`: whether size estimates, which need no key, are served.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(in crate::cli) enum Estimates {
         /// Only if the server listens on a loopback address.
         Auto = "auto",
         On = "on",
         Off = "off",
+    }
+}
+
+named! {
+    /// `storage.engine`: where trades, keys and usage are stored.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(in crate::cli) enum StorageEngine {
+        /// In a database if one is configured, else in a file.
+        Auto = "auto",
+        File = "file",
+        Postgres = "postgres",
     }
 }
 
@@ -25,6 +37,7 @@ impl Estimates {
     }
 }
 
+one_of_words!(StorageEngine, "expected \"auto\", \"file\" or \"postgres\"");
 one_of_words!(Estimates, "expected \"auto\", \"on\" or \"off\"");
 serde_as_text!(Proxies);
 serde_as_text!(Hosts);
