@@ -3,7 +3,7 @@
 //! reads.
 
 use crate::domain::Height;
-use crate::rpc::endpoint::EndpointStatus;
+use crate::rpc::EndpointStatus;
 
 /// Whether an endpoint offers an ability, as far as its answers have shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,7 +161,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::rpc::endpoint::EndpointId;
+    use crate::rpc::EndpointId;
 
     fn status(worked: &[&str], refused: &[&str]) -> EndpointStatus {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();

@@ -11,11 +11,7 @@ use std::sync::Arc;
 use super::reference::interpolate;
 use crate::domain::{Price, UnixSeconds};
 use crate::registry::{Chain, Registry};
-use crate::rpc::ask::ReplyClass;
-use crate::rpc::error::Result;
-use crate::rpc::exchange::Ask;
-use crate::rpc::pool::{CallOptions, Pool};
-use crate::rpc::scheduler::Lane;
+use crate::rpc::{Ask, CallOptions, Lane, Pool, ReplyClass, Result};
 use wire::Record;
 
 /// Requested times are multiples of this many seconds, so that nearby trades share them: the

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 pub use crate::decode::RawTx;
 use crate::domain::{Address, Height, Proof, Resume, SourceAccount, TxId, Units, Way};
-use crate::rpc::scheduler::Lane;
+use crate::rpc::Lane;
 
 /// A range of heights of a wallet to read.
 #[derive(Debug, Clone)]

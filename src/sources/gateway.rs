@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::domain::Height;
-use crate::rpc::ask::ReplyClass;
+use crate::rpc::ReplyClass;
 
 /// The non-empty lines of an answer.
 pub(in crate::sources) fn lines(text: &str) -> impl Iterator<Item = &str> {

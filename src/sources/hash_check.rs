@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::pool::{CallOptions, Pool};
+use crate::rpc::{CallOptions, EndpointId, Pool};
 
 pub(super) type BlockHash = [u8; 32];
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::domain::Address;
-use crate::rpc::endpoint::EndpointStatus;
+use crate::rpc::EndpointStatus;
 
 /// A token's symbol and decimals, as far as the chain has them.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::domain::{Height, lock};
-use crate::rpc::endpoint::EndpointId;
+use crate::rpc::EndpointId;
 
 /// Observations are kept for this long, and at most this many per endpoint.
 const AGE_MAX: Duration = Duration::from_secs(120);

@@ -16,10 +16,7 @@ use super::scan::{ScanTarget, Scanned};
 use super::solana::{DROPPED, NOT_AVAILABLE, SolanaReader, SolanaSource};
 use super::tron::{TronReader, TronSource};
 use crate::domain::{Address, Doubts, Height, Moment, Price, Proof, TxId, Units};
-use crate::rpc::chain_check::ChainChecks;
-use crate::rpc::error::{Result, UpstreamError};
-use crate::rpc::pool::CallOptions;
-use crate::rpc::scheduler::Lane;
+use crate::rpc::{CallOptions, ChainChecks, Lane, Result, UpstreamError};
 
 /// Runs the same expression for every family.
 macro_rules! each {

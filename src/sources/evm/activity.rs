@@ -4,8 +4,7 @@ use serde_json::json;
 
 use super::{EvmSource, wire};
 use crate::domain::Address;
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, Result};
 use crate::sources::activity::Activity;
 
 const METHOD: &str = "eth_getTransactionCount";
@@ -15,7 +14,7 @@ impl EvmSource {
         &self,
         wallet: Address,
         options: &CallOptions,
-    ) -> Result<Activity, UpstreamError> {
+    ) -> Result<Activity> {
         let params = json!([wallet.to_string(), "latest"]);
         let answer = self.inner.pool.call(METHOD, params, options).await?;
         let transactions =

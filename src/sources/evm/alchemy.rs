@@ -18,9 +18,7 @@ use super::merge::{self, Merge};
 use super::texts::hex_text;
 use super::wire;
 use crate::domain::Height;
-use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::{Call, CallResponse, EndpointId, Result, UpstreamError};
 use crate::sources::server_reach::RecentHead;
 
 pub(super) const METHOD: &str = "alchemy_getAssetTransfers";
@@ -101,7 +99,7 @@ impl AlchemyLister {
     }
 
     /// The next window that both lists have passed. Cancel safe.
-    pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
+    pub(super) async fn next(&mut self) -> Result<Option<Window>> {
         loop {
             if self.merge.is_done() {
                 return Ok(None);
@@ -120,7 +118,7 @@ impl AlchemyLister {
         }
     }
 
-    async fn round(&mut self) -> Result<(), UpstreamError> {
+    async fn round(&mut self) -> Result<()> {
         let wanted = self.merge.wanted();
         let answers = join_all(wanted.iter().map(|(side, ask)| self.answers(*side, ask))).await;
         let with_calls = self.with_calls;
@@ -138,11 +136,7 @@ impl AlchemyLister {
 
     /// Queries a page as often as answers must agree, since a cut page, or one of a server that
     /// lags, looks like any other; once if it confirms an end.
-    async fn answers(
-        &self,
-        side: TransferSide,
-        ask: &PageAsk,
-    ) -> Result<Vec<PageAnswer>, UpstreamError> {
+    async fn answers(&self, side: TransferSide, ask: &PageAsk) -> Result<Vec<PageAnswer>> {
         let (count, apart) = match (ask.confirms_end, self.is_near(ask)) {
             (true, _) => (1, 1),
             (false, true) => (AGREEING_NEAR, AGREEING_APART),
@@ -166,7 +160,7 @@ impl AlchemyLister {
         side: TransferSide,
         ask: &PageAsk,
         on: EndpointId,
-    ) -> Result<PageAnswer, UpstreamError> {
+    ) -> Result<PageAnswer> {
         let asked_at = Instant::now();
         let before = self.head_of(on).await?;
         let page =
@@ -175,7 +169,7 @@ impl AlchemyLister {
         Ok(PageAnswer { page, reach: Reach::Around([before, after]), asked_at })
     }
 
-    async fn head_of(&self, on: EndpointId) -> Result<Height, UpstreamError> {
+    async fn head_of(&self, on: EndpointId) -> Result<Height> {
         let answer =
             self.client.pool.call("eth_blockNumber", json!([]), &self.client.on(on)).await?;
         Ok(wire::number(&answer.result).unwrap_or(0))
@@ -194,7 +188,7 @@ impl AlchemyLister {
 
     /// One answer, with the server's head in the same request if that needs no further request, or
     /// if the page is near the chain's head.
-    async fn answer(&self, side: TransferSide, ask: &PageAsk) -> Result<PageAnswer, UpstreamError> {
+    async fn answer(&self, side: TransferSide, ask: &PageAsk) -> Result<PageAnswer> {
         let options = self.client.options();
         let page = Call { method: METHOD, params: self.params(side, ask) };
         let asks_head = self.is_near(ask) || self.client.pool.batch_size() > 1;
@@ -257,7 +251,7 @@ impl AlchemyLister {
         side: TransferSide,
         end: Height,
         answers: &[PageAnswer],
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<()> {
         let mut pages = Vec::new();
         for answer in answers {
             if !self.reaches(answer, end).await? {
@@ -306,7 +300,7 @@ impl AlchemyLister {
         side: TransferSide,
         end: Height,
         answer: &PageAnswer,
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<()> {
         if !self.reaches(answer, end).await? {
             return self.miss(answer.page.endpoint);
         }
@@ -325,7 +319,7 @@ impl AlchemyLister {
         endpoint: EndpointId,
         rows: Vec<ListRow>,
         is_whole: bool,
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<()> {
         match self.merge.absorb(&self.client.subject, side, rows, is_whole) {
             Ok(DescentOutcome::Taken) => {
                 self.lags = 0;
@@ -336,7 +330,7 @@ impl AlchemyLister {
         }
     }
 
-    fn page(&self, answer: &PageAnswer) -> Result<(EndpointId, TransferPage), UpstreamError> {
+    fn page(&self, answer: &PageAnswer) -> Result<(EndpointId, TransferPage)> {
         let answer = &answer.page;
         let malformed =
             || self.client.pool.malformed(answer.endpoint, format!("{METHOD} gave no transfers"));
@@ -344,7 +338,7 @@ impl AlchemyLister {
     }
 
     /// Queries the page again, up to a limit.
-    fn miss(&mut self, endpoint: EndpointId) -> Result<(), UpstreamError> {
+    fn miss(&mut self, endpoint: EndpointId) -> Result<()> {
         if self.lags < LAGS_MAX {
             self.lags += 1;
             return Ok(());
@@ -359,11 +353,7 @@ impl AlchemyLister {
     /// Whether the server had reached the page's top when it answered. Near a head, each server may
     /// lag by as much as one recently did; far below a recent head, a head reported now suffices,
     /// in case the server was reset.
-    async fn reaches(
-        &mut self,
-        answer: &PageAnswer,
-        height: Height,
-    ) -> Result<bool, UpstreamError> {
+    async fn reaches(&mut self, answer: &PageAnswer, height: Height) -> Result<bool> {
         let on = answer.page.endpoint;
         let [one, two] = match answer.reach {
             Reach::Head(head) => [head; 2],
@@ -376,7 +366,7 @@ impl AlchemyLister {
     }
 
     /// A head that was queried at the endpoint after the page was.
-    async fn head_since(&mut self, on: EndpointId, page: Instant) -> Result<Height, UpstreamError> {
+    async fn head_since(&mut self, on: EndpointId, page: Instant) -> Result<Height> {
         if let Some((head, _)) = self.named.get(&on).filter(|(_, asked_at)| *asked_at >= page) {
             return Ok(*head);
         }
@@ -401,7 +391,7 @@ impl AlchemyLister {
         ask: PageAsk,
         with_calls: bool,
         error: UpstreamError,
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<()> {
         let UpstreamError::Rpc { message, .. } = &error else { return Err(error) };
         let message = message.to_lowercase();
         if with_calls && (message.contains("categor") || message.contains("internal transfer")) {
@@ -435,7 +425,7 @@ mod tests {
     use super::super::lists_model::{Model, Ways, client};
     use super::super::node_model::{ScriptedNodes, nodes};
     use super::*;
-    use crate::rpc::pool::Pool;
+    use crate::rpc::Pool;
 
     fn lister(pool: Pool, high: Height) -> AlchemyLister {
         AlchemyLister::new(client(pool), (0, high))

@@ -5,8 +5,7 @@ use serde_json::value::RawValue;
 use super::tokens::call;
 use super::{EvmSource, wire};
 use crate::domain::{Address, Units};
-use crate::rpc::error::unless_refused;
-use crate::rpc::{Call, CallOptions, UpstreamError};
+use crate::rpc::{Call, CallOptions, Result, unless_refused};
 
 /// `balanceOf(address)`.
 const BALANCE_OF: [u8; 4] = [0x70, 0xa0, 0x82, 0x31];
@@ -19,7 +18,7 @@ impl EvmSource {
         wallet: Address,
         mints: &[Address],
         options: &CallOptions,
-    ) -> Result<Vec<Option<Units>>, UpstreamError> {
+    ) -> Result<Vec<Option<Units>>> {
         let mut data = BALANCE_OF.to_vec();
         data.extend([0; WORD - 20]);
         data.extend(wallet.bytes());

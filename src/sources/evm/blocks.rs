@@ -9,7 +9,7 @@ use super::wire::{self, BlockHead};
 use crate::decode::evm::Account;
 use crate::domain::{Height, TxId, UnixSeconds};
 use crate::registry::Finality;
-use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, UpstreamError};
+use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Result, UpstreamError};
 use crate::sources::chunk::Tip;
 use crate::sources::hash_check::HashAnswer;
 
@@ -18,15 +18,12 @@ pub(super) type BlockTimes = HashMap<Height, (UnixSeconds, Option<Account>)>;
 
 impl EvmSource {
     /// The newest block that a reorg can no longer replace.
-    pub(crate) async fn head(&self, options: &CallOptions) -> Result<Height, UpstreamError> {
+    pub(crate) async fn head(&self, options: &CallOptions) -> Result<Height> {
         Ok(self.tagged_head(options).await?.0)
     }
 
     /// The newest final block, with its hash where a node reports it.
-    pub(super) async fn final_tip(
-        &self,
-        options: &CallOptions,
-    ) -> Result<(Height, Option<Tip>), UpstreamError> {
+    pub(super) async fn final_tip(&self, options: &CallOptions) -> Result<(Height, Option<Tip>)> {
         let (height, tip) = self.tagged_head(options).await?;
         if tip.is_some() {
             return Ok((height, tip));
@@ -36,10 +33,7 @@ impl EvmSource {
         Ok((height, block.map(|block| Tip { height, hash: block.hash })))
     }
 
-    async fn tagged_head(
-        &self,
-        options: &CallOptions,
-    ) -> Result<(Height, Option<Tip>), UpstreamError> {
+    async fn tagged_head(&self, options: &CallOptions) -> Result<(Height, Option<Tip>)> {
         let chain = &self.inner.chain;
         let tag = match chain.finality {
             Finality::Finalized => "finalized",
@@ -59,17 +53,17 @@ impl EvmSource {
         }
     }
 
-    async fn head_below(&self, depth: u64, options: &CallOptions) -> Result<Height, UpstreamError> {
+    async fn head_below(&self, depth: u64, options: &CallOptions) -> Result<Height> {
         Ok(self.newest(options).await?.saturating_sub(depth))
     }
 
     /// The newest block, which may still be reorged.
-    pub(super) async fn newest(&self, options: &CallOptions) -> Result<Height, UpstreamError> {
+    pub(super) async fn newest(&self, options: &CallOptions) -> Result<Height> {
         let answer = self.inner.pool.call("eth_blockNumber", json!([]), options).await?;
         self.head_in(&answer)
     }
 
-    pub(super) fn head_in(&self, answer: &CallResponse) -> Result<Height, UpstreamError> {
+    pub(super) fn head_in(&self, answer: &CallResponse) -> Result<Height> {
         wire::number(&answer.result)
             .ok_or_else(|| self.malformed(answer.endpoint, "eth_blockNumber gave no number"))
     }
@@ -78,7 +72,7 @@ impl EvmSource {
         &self,
         height: Height,
         options: &CallOptions,
-    ) -> Result<HashAnswer, UpstreamError> {
+    ) -> Result<HashAnswer> {
         let (block, by) = self.block_at(height, options).await?;
         Ok((block.map(|block| block.hash), Some(by)))
     }
@@ -87,7 +81,7 @@ impl EvmSource {
         &self,
         height: Height,
         options: &CallOptions,
-    ) -> Result<Vec<TxId>, UpstreamError> {
+    ) -> Result<Vec<TxId>> {
         let (block, _) = self.block_at(height, options).await?;
         let hashes = block.map(|block| block.transactions).unwrap_or_default();
         Ok(hashes.into_iter().map(TxId::Evm).collect())
@@ -97,7 +91,7 @@ impl EvmSource {
         &self,
         height: Height,
         options: &CallOptions,
-    ) -> Result<(Option<BlockHead>, EndpointId), UpstreamError> {
+    ) -> Result<(Option<BlockHead>, EndpointId)> {
         let (block, by) = self.block(json!(format!("{height:#x}")), options).await?;
         Ok((block.filter(|block| block.number == height), by))
     }
@@ -106,7 +100,7 @@ impl EvmSource {
         &self,
         which: Value,
         options: &CallOptions,
-    ) -> Result<(Option<BlockHead>, EndpointId), UpstreamError> {
+    ) -> Result<(Option<BlockHead>, EndpointId)> {
         let params = json!([which, false]);
         let answer = self.inner.pool.call("eth_getBlockByNumber", params, options).await?;
         let block = wire::block(&answer.result)
@@ -120,7 +114,7 @@ impl EvmSource {
         &self,
         heights: BTreeSet<Height>,
         options: &CallOptions,
-    ) -> Result<BlockTimes, UpstreamError> {
+    ) -> Result<BlockTimes> {
         let (mut times, mut wanted) = (BlockTimes::new(), heights);
         let tries = self.inner.limits.missing_tries_max;
         let mut avoid = None;

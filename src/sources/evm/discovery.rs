@@ -3,7 +3,7 @@
 use super::receipts::TokenTransfer;
 use crate::decode::evm::{Account, NativeMove, Transaction, Word};
 use crate::domain::{Doubts, Height, UnixSeconds, Way};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::CallOptions;
 
 /// A way to find a wallet's transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]

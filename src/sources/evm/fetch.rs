@@ -16,7 +16,7 @@ use super::portal_candidates::transfer;
 use super::{EvmSource, fees, receipts, wire};
 use crate::decode::evm::{self, Account, NativeFlows, Transaction, Word};
 use crate::domain::{Doubts, Height, Proof, TxId, Units, Way};
-use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Pool, UpstreamError};
+use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Pool, Result};
 use crate::sources::chunk::{LateAccounts, RawChunk, RawTx};
 
 /// Attempt at which transactions are also queried by their position, after two empty answers by
@@ -65,11 +65,7 @@ struct FetchResult {
 }
 
 impl EvmSource {
-    pub(super) async fn chunk(
-        self,
-        batch: Batch,
-        options: CallOptions,
-    ) -> Result<RawChunk, UpstreamError> {
+    pub(super) async fn chunk(self, batch: Batch, options: CallOptions) -> Result<RawChunk> {
         let Batch { wallet, low, high, candidates, proof } = batch;
         let mut blocks: HashMap<Height, u32> = HashMap::new();
         for candidate in &candidates {
@@ -130,7 +126,7 @@ impl EvmSource {
         wallet: &Account,
         candidate: Candidate,
         options: &CallOptions,
-    ) -> Result<Option<(RawTx, Option<Units>)>, UpstreamError> {
+    ) -> Result<Option<(RawTx, Option<Units>)>> {
         // No list shows the wallet's other transactions in the block, so the block and its logs are
         // checked.
         let alone = HashMap::from([(candidate.block, 1)]);
@@ -151,7 +147,7 @@ impl EvmSource {
         wallet: &Account,
         candidates: Vec<Candidate>,
         options: &CallOptions,
-    ) -> Result<(Vec<CandidateTx>, Vec<(Height, Word)>), UpstreamError> {
+    ) -> Result<(Vec<CandidateTx>, Vec<(Height, Word)>)> {
         let (tables, chain) = (self.inner.registry.evm(), &self.inner.chain);
         let mut all: Vec<CandidateTx> = candidates.into_iter().map(CandidateTx::new).collect();
         let missing = self.ask_until(&mut all, false, options).await?;
@@ -174,7 +170,7 @@ impl EvmSource {
         &self,
         wanted: Vec<CandidateTx>,
         options: &CallOptions,
-    ) -> Result<FetchResult, UpstreamError> {
+    ) -> Result<FetchResult> {
         let untimed: BTreeSet<Height> = wanted
             .iter()
             .filter(|one| one.candidate.time.is_none())
@@ -189,7 +185,7 @@ impl EvmSource {
         &self,
         wanted: Vec<CandidateTx>,
         options: &CallOptions,
-    ) -> Result<(Vec<Fetched>, Vec<(Height, Word)>), UpstreamError> {
+    ) -> Result<(Vec<Fetched>, Vec<(Height, Word)>)> {
         let (mut bare, mut fetched) = (Vec::new(), Vec::new());
         for mut one in wanted {
             match one.candidate.whole.take() {
@@ -213,7 +209,7 @@ impl EvmSource {
         all: &mut [CandidateTx],
         with_receipts: bool,
         options: &CallOptions,
-    ) -> Result<Vec<(Height, Word)>, UpstreamError> {
+    ) -> Result<Vec<(Height, Word)>> {
         let tries = self.inner.limits.missing_tries_max;
         let mut avoid = None;
         for attempt in 0..=tries {
@@ -265,7 +261,7 @@ impl EvmSource {
         open: &mut [&mut CandidateTx],
         with_receipts: bool,
         options: &CallOptions,
-    ) -> Result<Option<EndpointId>, UpstreamError> {
+    ) -> Result<Option<EndpointId>> {
         if open.is_empty() {
             return Ok(None);
         }

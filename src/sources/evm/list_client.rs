@@ -7,10 +7,7 @@ use super::descent::ListFault;
 use super::sent_witness::SentWitness;
 use super::subject::Subject;
 use crate::domain::Height;
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{CallOptions, Pool};
-use crate::rpc::scheduler::Lane;
+use crate::rpc::{CallOptions, EndpointId, Lane, Pool, UpstreamError};
 
 #[derive(Debug, Clone)]
 pub(super) struct ListClient {

@@ -11,7 +11,7 @@ use super::logs::LogLister;
 use super::portal::PortalLister;
 use super::subject::Subject;
 use crate::domain::Height;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::{Result, UpstreamError};
 
 /// A list of one wallet's transactions, going down.
 pub(super) enum Lister {
@@ -22,11 +22,7 @@ pub(super) enum Lister {
 }
 
 impl Lister {
-    pub(super) fn new(
-        kind: Discovery,
-        source: &EvmSource,
-        listing: ListRequest,
-    ) -> Result<Self, UpstreamError> {
+    pub(super) fn new(kind: Discovery, source: &EvmSource, listing: ListRequest) -> Result<Self> {
         let (inner, range) = (&source.inner, (listing.low, listing.high));
         let pool = match kind {
             Discovery::Portal => inner.portal.as_ref(),
@@ -54,7 +50,7 @@ impl Lister {
     }
 
     /// The head of the list's own index; `None` if it reports none.
-    pub(super) async fn head(&mut self) -> Result<Option<Height>, UpstreamError> {
+    pub(super) async fn head(&mut self) -> Result<Option<Height>> {
         match self {
             Self::Portal(lister) => lister.head().await,
             Self::Explorer(lister) => lister.head().await,
@@ -73,7 +69,7 @@ impl Lister {
     }
 
     /// The next window before it is proved; `None` if this list has none.
-    pub(super) async fn likely(&mut self) -> Result<Option<Window>, UpstreamError> {
+    pub(super) async fn likely(&mut self) -> Result<Option<Window>> {
         match self {
             Self::Explorer(lister) => lister.likely().await,
             Self::Portal(_) | Self::Alchemy(_) | Self::Logs(_) => Ok(None),
@@ -81,7 +77,7 @@ impl Lister {
     }
 
     /// The next window down; `None` below the lowest height.
-    pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
+    pub(super) async fn next(&mut self) -> Result<Option<Window>> {
         match self {
             Self::Portal(lister) => lister.next().await,
             Self::Explorer(lister) => lister.next().await,

@@ -19,12 +19,9 @@ use super::wire::topic;
 use crate::decode::evm::{Account, Word};
 use crate::domain::{Height, defaults};
 use crate::registry::Registry;
-use crate::rpc::endpoint::EndpointConfig;
-use crate::rpc::limits::PoolLimits;
-use crate::rpc::pool::Pool;
 pub(super) use crate::rpc::scripted::lane;
 use crate::rpc::scripted::{Epoch, NodeFault, rpc};
-use crate::rpc::transport::{Request, Response, Transport, TransportError};
+use crate::rpc::{EndpointConfig, Pool, PoolLimits, Request, Response, Transport, TransportError};
 
 pub(super) const WALLET: Account = [0xaa; 20];
 pub(super) const ROUTER: Account = [0xb0; 20];

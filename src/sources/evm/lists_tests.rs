@@ -15,8 +15,7 @@ use super::lists_model::{Model, ModelTx, POOL, ROUTER, SETTLEMENT, WALLET, Ways,
 use super::portal::PortalLister;
 use crate::decode::evm::{Account, NativeMove, Word};
 use crate::domain::{Doubts, Height, Units, UnixSeconds};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
+use crate::rpc::{EndpointId, UpstreamError};
 use SaleKind::{Approval, Buy, Failed, Filled, Poison, Sell, Settled, Spam};
 
 /// Xorshift: the same history for the same seed.

@@ -16,8 +16,7 @@ use super::ranges::{self, Shrink};
 use super::wire::FoundLog;
 use crate::decode::evm::Account;
 use crate::domain::Height;
-use crate::rpc::classify;
-use crate::rpc::{CallAnswer, CallOptions, CallResponse, UpstreamError};
+use crate::rpc::{CallAnswer, CallOptions, CallResponse, Result, UpstreamError, classify};
 
 /// How often queries are sent in all while their answers lack sentinel logs that a depth look
 /// shows.
@@ -352,12 +351,7 @@ impl LogAsker<'_> {
 
     /// Whether the endpoint's heads cover the highest block for each of its servers, which may lag
     /// by as much as one recently did.
-    fn has_come(
-        &self,
-        high: Height,
-        choice: LogChoice,
-        answer: CallAnswer,
-    ) -> Result<bool, UpstreamError> {
+    fn has_come(&self, high: Height, choice: LogChoice, answer: CallAnswer) -> Result<bool> {
         let head = self.source.note_log_head(answer)?;
         let reach = &self.source.inner.abilities.node_reach;
         reach.note(choice.on, (), &[head]);
@@ -417,7 +411,7 @@ mod tests {
     use super::super::node_model::{ScriptedNodes, nodes};
     use super::super::texts::hex_text;
     use super::*;
-    use crate::rpc::endpoint::EndpointId;
+    use crate::rpc::EndpointId;
 
     /// One request of one endpoint that takes them all.
     fn choice() -> LogChoice {

@@ -11,7 +11,7 @@ use super::log_nodes::{Kept, LogChoice};
 use super::{EvmSource, wire};
 use crate::decode::evm::Word;
 use crate::domain::{Height, lock};
-use crate::rpc::{Call, CallAnswer, CallOptions, CallResponse, UpstreamError};
+use crate::rpc::{Call, CallAnswer, CallOptions, CallResponse, Result, UpstreamError};
 
 /// Factors of the chain's own number of blocks in which logs of busy contracts are searched for.
 const REACHES: [u64; 3] = [1, 4, 16];
@@ -135,7 +135,7 @@ impl EvmSource {
         choice: LogChoice,
         (low, high): (Height, Height),
         options: &CallOptions,
-    ) -> Result<Kept, UpstreamError> {
+    ) -> Result<Kept> {
         let top = self.logs_kept_from(choice.on).unwrap_or(high).max(low);
         let kept = match self.keeps_receipts((low, top), options).await {
             Err(error @ UpstreamError::Unavailable { .. }) => return Err(error),
@@ -156,7 +156,7 @@ impl EvmSource {
         high: Height,
         blocks_max: u64,
         options: &CallOptions,
-    ) -> Result<Option<(Height, Nearby)>, UpstreamError> {
+    ) -> Result<Option<(Height, Nearby)>> {
         for blocks in self.search_depths(blocks_max) {
             let low = high.saturating_sub(blocks - 1);
             let queries = self.busy_queries(low, high);
@@ -285,7 +285,7 @@ impl EvmSource {
         &self,
         (low, mut top): (Height, Height),
         options: &CallOptions,
-    ) -> Result<Kept, UpstreamError> {
+    ) -> Result<Kept> {
         let mut kept = Kept::Yes;
         for _ in 0..ROUNDS {
             let filled = match self.lowest_filled((low, top), options).await? {
@@ -308,7 +308,7 @@ impl EvmSource {
         &self,
         (low, top): (Height, Height),
         options: &CallOptions,
-    ) -> Result<Sample, UpstreamError> {
+    ) -> Result<Sample> {
         let step = ((top - low) / SAMPLES).max(1);
         let heights = (0..SAMPLES).map(|at| low + at * step).filter(|height| *height <= top);
         let heights: Vec<Height> = heights.collect();

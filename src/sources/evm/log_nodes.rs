@@ -12,7 +12,7 @@ use super::{EvmLimits, EvmSource};
 use crate::domain::{Height, lock};
 use crate::rpc::selection::SLOWER_MAX;
 use crate::rpc::{
-    CallAnswer, CallOptions, CallResponse, EndpointId, EndpointStatus, UpstreamError,
+    CallAnswer, CallOptions, CallResponse, EndpointId, EndpointStatus, Result, UpstreamError,
 };
 use crate::sources::server_reach::RecentHead;
 
@@ -171,7 +171,7 @@ impl EvmSource {
     }
 
     /// Records the head that an endpoint reported in a log request.
-    pub(super) fn note_log_head(&self, answer: CallAnswer) -> Result<Height, UpstreamError> {
+    pub(super) fn note_log_head(&self, answer: CallAnswer) -> Result<Height> {
         let (answer, now) = (answer?, Instant::now());
         let head = self.head_in(&answer)?;
         self.with_log_node(answer.endpoint, |node, _| {
@@ -191,7 +191,7 @@ impl EvmSource {
         &self,
         answer: &CallResponse,
         (low, high): (Height, Height),
-    ) -> Result<Vec<FoundLog>, UpstreamError> {
+    ) -> Result<Vec<FoundLog>> {
         let malformed = |what| self.malformed(answer.endpoint, what);
         let logs = wire::logs(&answer.result);
         let logs = logs.ok_or_else(|| malformed("eth_getLogs gave no logs"))?;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::wire;
 use crate::domain::Height;
-use crate::rpc::batch::{Call, CallAnswer, CallResponse};
+use crate::rpc::{Call, CallAnswer, CallResponse};
 
 /// Kinds of calls in such a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,8 +89,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::rpc::endpoint::EndpointId;
-    use crate::rpc::error::UpstreamError;
+    use crate::rpc::{EndpointId, UpstreamError};
 
     fn parts(queries: usize, extras: &[RequestPart], batch: usize) -> String {
         let query = || Call { method: "eth_getLogs", params: json!([]) };

@@ -20,7 +20,7 @@ use super::receipts::TokenTransfer;
 use super::wire::{self, FoundLog};
 use crate::decode::evm::{Account, Word};
 use crate::domain::{Doubts, Height};
-use crate::rpc::{EndpointId, UpstreamError};
+use crate::rpc::{EndpointId, Result, UpstreamError};
 
 /// Rounds of answers per window.
 const ROUNDS_MAX: u32 = 10;
@@ -91,7 +91,7 @@ impl LogLister {
         self.next_high = (self.listing.low <= high).then_some(high);
     }
 
-    pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
+    pub(super) async fn next(&mut self) -> Result<Option<Window>> {
         let Some(high) = self.next_high else { return Ok(None) };
         let mut last = UpstreamError::NotSupported { method: "eth_getLogs".to_owned() };
         let (mut lacking, mut rests) = (BTreeSet::new(), BTreeSet::new());
@@ -352,11 +352,7 @@ impl LogLister {
 
     /// The next endpoint. If only endpoints remain that have pruned some of these blocks, one of
     /// them with a smaller range, down to the oldest block that they keep.
-    fn choice(
-        &mut self,
-        high: Height,
-        left: Excluded<'_>,
-    ) -> Result<Option<LogChoice>, UpstreamError> {
+    fn choice(&mut self, high: Height, left: Excluded<'_>) -> Result<Option<LogChoice>> {
         let choice = self.best(high, left);
         if choice.is_some() || self.pruned.is_empty() {
             return Ok(choice);

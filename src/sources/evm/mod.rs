@@ -92,10 +92,7 @@ use super::server_reach::RecentHead;
 use crate::decode::evm::Account;
 use crate::domain::{Address, Doubts, Height, Proof, Way, lock};
 use crate::registry::{Chain, Registry};
-use crate::rpc::chain_check::ChainChecks;
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{CallOptions, Pool};
+use crate::rpc::{CallOptions, ChainChecks, EndpointId, Pool, Result, UpstreamError};
 use abilities::Abilities;
 use log_depth::Sentinel;
 use log_nodes::LogNodes;
@@ -239,7 +236,7 @@ impl EvmSource {
         &self,
         mints: &[Address],
         options: &CallOptions,
-    ) -> Result<Vec<TokenMeta>, UpstreamError> {
+    ) -> Result<Vec<TokenMeta>> {
         tokens::tokens(&self.inner.pool, &self.inner.chain, mints, options).await
     }
 

@@ -10,8 +10,9 @@ use super::lister::Lister;
 use super::{EvmSource, wire};
 use crate::decode::evm::Account;
 use crate::domain::Height;
-use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
-use crate::rpc::{CallOptions, EndpointId, UpstreamError};
+use crate::rpc::{
+    CallOptions, ChainCheck, CheckOutcome, EndpointId, Result, UpstreamError, checked,
+};
 use crate::sources::chunk::Tip;
 
 /// Returns the chain's id.
@@ -60,12 +61,12 @@ struct Reach {
 
 impl EvmSource {
     /// Opens the first list that works; the last error if none does.
-    pub(super) async fn open(self, wanted: ReadTarget) -> Result<OpenedList, UpstreamError> {
+    pub(super) async fn open(self, wanted: ReadTarget) -> Result<OpenedList> {
         let open = || self.open_any(wanted.clone());
         Box::pin(checked(self.check_chain(&wanted.options), open)).await
     }
 
-    async fn open_any(&self, mut wanted: ReadTarget) -> Result<OpenedList, UpstreamError> {
+    async fn open_any(&self, mut wanted: ReadTarget) -> Result<OpenedList> {
         let (mut last, lowest) = (UpstreamError::NoEndpoint, wanted.low);
         let mut behind: Option<OpenedList> = None;
         // Recently failed ways come last.
@@ -129,11 +130,7 @@ impl EvmSource {
         self.note_list_failure(kind);
     }
 
-    async fn open_list(
-        &self,
-        kind: Discovery,
-        wanted: &ReadTarget,
-    ) -> Result<OpenedList, UpstreamError> {
+    async fn open_list(&self, kind: Discovery, wanted: &ReadTarget) -> Result<OpenedList> {
         let ReadTarget { wallet, low, high, ref options, .. } = *wanted;
         let listing =
             ListRequest { wallet, low, high: high.unwrap_or(0), options: options.clone() };
@@ -167,7 +164,7 @@ impl EvmSource {
         kind: Discovery,
         lister: &mut Lister,
         options: &CallOptions,
-    ) -> Result<Reach, UpstreamError> {
+    ) -> Result<Reach> {
         let newest = async {
             match kind {
                 Discovery::Logs => self.newest(options).await.map(Some),
@@ -198,7 +195,7 @@ impl EvmSource {
     }
 
     /// Checks the chain of each endpoint; endpoints on another chain are disabled.
-    async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome, UpstreamError> {
+    async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome> {
         let Some(expected) = self.inner.chain.chain_id else { return Ok(CheckOutcome::Unchanged) };
         let ask = |id: EndpointId| {
             let pool = self.inner.pool.clone();

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use super::explorer_wire::ExplorerList;
 use super::list_row::ListRow;
 use crate::domain::lock;
-use crate::rpc::endpoint::EndpointId;
+use crate::rpc::EndpointId;
 
 /// Number of distinct rows of a page, as repeated rows do not make a longer page.
 fn distinct(page: &[ListRow]) -> usize {

@@ -7,9 +7,7 @@ use serde_json::value::RawValue;
 use super::blocks::{block_call, receipts_call};
 use super::fetch::CandidateTx;
 use super::{EvmSource, Past, wire};
-use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{Call, CallOptions, CallResponse, Result};
 
 impl EvmSource {
     /// Whether look-ups by hash recently found nothing at this height.
@@ -70,7 +68,7 @@ fn by_place(one: &CandidateTx) -> Call {
 
 /// The parts of one transaction in an answer.
 fn found(
-    answer: Option<Result<CallResponse, UpstreamError>>,
+    answer: Option<Result<CallResponse>>,
     read: impl FnOnce(Box<RawValue>) -> Option<Box<RawValue>>,
 ) -> Option<CallResponse> {
     let CallResponse { result, endpoint, request } = answer?.ok()?;

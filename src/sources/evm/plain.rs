@@ -10,8 +10,7 @@ use tokio::time::Instant;
 use super::{EvmSource, wire};
 use crate::decode::evm::Account;
 use crate::domain::{Doubts, Height, Proof, lock};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, EndpointId};
 
 /// Wallets whose result is cached, and for how long: an address may get code.
 const REMEMBERED_MAX: usize = 10_000;

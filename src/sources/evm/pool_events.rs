@@ -12,7 +12,7 @@ use super::{EvmSource, ReferencePool, portal_wire};
 use crate::decode::evm::Account;
 use crate::domain::Height;
 use crate::rpc::{
-    Ask, Call, CallAnswer, CallOptions, CallResponse, EndpointId, Pool, UpstreamError,
+    Ask, Call, CallAnswer, CallOptions, CallResponse, EndpointId, Pool, Result, UpstreamError,
 };
 use crate::sources::gateway::classify_stream;
 use crate::sources::reference::{self, PoolEvent, Range, TOPICS};
@@ -91,7 +91,7 @@ impl EvmSource {
         heights: &BTreeSet<Height>,
         blocks: u64,
         options: &CallOptions,
-    ) -> Result<Vec<PoolEvent>, UpstreamError> {
+    ) -> Result<Vec<PoolEvent>> {
         let ranges = reference::ranges(heights, blocks);
         let ranges: VecDeque<Range> =
             ranges.into_iter().flat_map(|range| reference::split(range, BLOCKS_FIRST)).collect();
@@ -124,7 +124,7 @@ impl EvmSource {
         left: &mut VecDeque<Range>,
         events: &mut Vec<PoolEvent>,
         options: &CallOptions,
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<()> {
         let (mut out, mut failures) = (LeftOut::default(), HashMap::<EndpointId, u32>::new());
         let (mut last, mut open) = (None::<UpstreamError>, left.drain(..).collect::<BTreeSet<_>>());
         // The lowest range first: an endpoint that keeps it keeps those above.
@@ -174,7 +174,7 @@ impl EvmSource {
         open: &mut BTreeSet<Range>,
         events: &mut Vec<PoolEvent>,
         options: &CallOptions,
-    ) -> Result<HashMap<EndpointId, Height>, UpstreamError> {
+    ) -> Result<HashMap<EndpointId, Height>> {
         let (options, asked_with) = (choice.options(options), options);
         let mut calls: Vec<Call> = asked.iter().map(|range| emitters.query(*range)).collect();
         if choice.asks_head {
@@ -224,7 +224,7 @@ impl EvmSource {
         empty: &BTreeMap<Range, EndpointId>,
         choice: LogChoice,
         options: &CallOptions,
-    ) -> Result<HashMap<EndpointId, Height>, UpstreamError> {
+    ) -> Result<HashMap<EndpointId, Height>> {
         let mut unshown = HashMap::new();
         let (Some((lowest, _)), Some((top, _))) = (empty.first_key_value(), empty.last_key_value())
         else {
@@ -274,7 +274,7 @@ impl EvmSource {
         answer: CallAnswer,
         range: Range,
         choice: LogChoice,
-    ) -> Result<(Vec<PoolEvent>, Vec<Range>), UpstreamError> {
+    ) -> Result<(Vec<PoolEvent>, Vec<Range>)> {
         let (low, high) = range;
         let answer = match answer {
             Ok(answer) => answer,
@@ -326,7 +326,7 @@ async fn events_by_portal(
     emitters: &Emitters,
     (low, high): Range,
     options: &CallOptions,
-) -> Result<Vec<PoolEvent>, UpstreamError> {
+) -> Result<Vec<PoolEvent>> {
     let options = CallOptions::new(options.lane.clone());
     let (mut events, mut next) = (Vec::new(), low);
     let mut path = "/finalized-stream";

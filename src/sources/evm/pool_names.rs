@@ -6,8 +6,7 @@ use std::sync::Arc;
 use super::tokens::{Given, call, data};
 use super::{EvmSource, abi};
 use crate::domain::Address;
-use crate::rpc::error::{UpstreamError, unless_refused};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, Result, unless_refused};
 
 impl EvmSource {
     /// Names by pool; pools without a name, or without an answer, are left out.
@@ -15,7 +14,7 @@ impl EvmSource {
         &self,
         pools: &[Address],
         options: &CallOptions,
-    ) -> Result<HashMap<Address, Arc<str>>, UpstreamError> {
+    ) -> Result<HashMap<Address, Arc<str>>> {
         let calls: Vec<_> = pools.iter().map(|pool| call(pool.bytes(), &abi::NAME)).collect();
         let mut names = HashMap::new();
         for (of, answer) in pools.iter().zip(self.inner.pool.batch(&calls, options).await) {

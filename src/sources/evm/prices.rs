@@ -7,7 +7,7 @@ use super::tokens::call;
 use super::{EvmSource, ReferencePool, abi, wire};
 use crate::decode::evm::Account;
 use crate::domain::{Moment, Price};
-use crate::rpc::{Call, CallAnswer, CallOptions, UpstreamError};
+use crate::rpc::{Call, CallAnswer, CallOptions, Result, UpstreamError};
 use crate::sources::known_pools::MISSING_ANSWERS;
 use crate::sources::reference::{DECIMALS_MAX, Search};
 
@@ -19,7 +19,7 @@ impl EvmSource {
         &self,
         at: &[Moment],
         options: &CallOptions,
-    ) -> Result<Vec<Option<Price>>, UpstreamError> {
+    ) -> Result<Vec<Option<Price>>> {
         let pools = self.references(options).await?;
         let mut search = Search::new(&pools, at);
         for blocks in Search::search_depths(self.inner.chain.reference_blocks) {
@@ -33,10 +33,7 @@ impl EvmSource {
     }
 
     /// The pools of the chain's row, if the nodes confirm what the row says of them.
-    async fn references(
-        &self,
-        options: &CallOptions,
-    ) -> Result<Arc<Vec<ReferencePool>>, UpstreamError> {
+    async fn references(&self, options: &CallOptions) -> Result<Arc<Vec<ReferencePool>>> {
         if let Some(known) = self.inner.references.get() {
             return Ok(known);
         }
@@ -94,7 +91,7 @@ impl EvmSource {
         selectors: &[[u8; 4]],
         read: fn(&[Vec<u8>]) -> Option<T>,
         options: &CallOptions,
-    ) -> Result<HashMap<Account, T>, UpstreamError> {
+    ) -> Result<HashMap<Account, T>> {
         let (mut known, mut options) = (HashMap::new(), options.clone());
         let mut open: Vec<Account> = contracts.into_iter().collect();
         for _ in 0..MISSING_ANSWERS {
@@ -119,7 +116,7 @@ impl EvmSource {
 
     /// A contract's return data; empty if it reverts or does not exist. Any other error says
     /// nothing about the contract.
-    fn returned(&self, answer: CallAnswer) -> Result<Vec<u8>, UpstreamError> {
+    fn returned(&self, answer: CallAnswer) -> Result<Vec<u8>> {
         let answer = match answer {
             Err(UpstreamError::Rpc { message, .. })
                 if message.to_lowercase().contains("revert") =>

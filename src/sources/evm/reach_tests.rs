@@ -18,9 +18,7 @@ use super::lists_tests::{
     read_from_head, sales, with_list_behind, world,
 };
 use super::node_model::{NO_METHOD, nodes};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
-use crate::rpc::limits::PoolLimits;
+use crate::rpc::{EndpointId, PoolLimits, UpstreamError};
 
 /// Blockscout refuses the calls of all blocks that are asked about where it works on one of them,
 /// as it nearly always does on the newest.

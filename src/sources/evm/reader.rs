@@ -13,15 +13,14 @@ use super::lister::Lister;
 use super::open::{OpenedList, ReadTarget};
 use crate::decode::evm::Account;
 use crate::domain::{Address, Height, Proof};
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, Result, UpstreamError};
 use crate::sources::chunk::{GapRequest, RawChunk, Tip};
 use crate::sources::prefetch::{
     Fetch, PrefetchReader, Prefetcher, ReorderBuffer, RunAhead, Urgency, drive, next_chunk,
 };
 
-type Chunk = Result<RawChunk, UpstreamError>;
-type Listed = (Lister, Result<Option<Window>, UpstreamError>);
+type Chunk = Result<RawChunk>;
+type Listed = (Lister, Result<Option<Window>>);
 
 /// State of the list.
 enum Listing {
@@ -48,7 +47,7 @@ impl EvmReader {
     }
 
     /// The next chunk, newest first; `None` after the last one. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<RawChunk>> {
         next_chunk(&mut self.0).await
     }
 
@@ -91,7 +90,7 @@ struct Reading {
 }
 
 enum Event {
-    OpenedList(Result<OpenedList, UpstreamError>),
+    OpenedList(Result<OpenedList>),
     /// A window that is not proved yet.
     Likely(Discovery, Listed),
     Listed(Discovery, Listed),
@@ -225,7 +224,7 @@ impl Reading {
 
     /// Whether a window equals the prefetched one; if not, the requests of the prefetched one are
     /// discarded.
-    fn matches_prefetched(&mut self, window: &Result<Option<Window>, UpstreamError>) -> bool {
+    fn matches_prefetched(&mut self, window: &Result<Option<Window>>) -> bool {
         let Some(likely) = self.likely.take() else { return false };
         if matches!(window, Ok(Some(window)) if *window == likely) {
             return true;
@@ -376,7 +375,7 @@ impl PrefetchReader for Reading {
         is_listed && self.chunks.len() == 0
     }
 
-    fn finish(&mut self) -> Result<(), UpstreamError> {
+    fn finish(&mut self) -> Result<()> {
         self.failure.take().map_or(Ok(()), Err)
     }
 
@@ -394,7 +393,7 @@ impl PrefetchReader for Reading {
         }
     }
 
-    fn absorb(&mut self, event: Event) -> Result<(), UpstreamError> {
+    fn absorb(&mut self, event: Event) -> Result<()> {
         match event {
             Event::OpenedList(Ok(opened)) => self.opened(opened),
             Event::OpenedList(Err(error)) => self.fail(error),
@@ -405,7 +404,7 @@ impl PrefetchReader for Reading {
         Ok(())
     }
 
-    fn deliver(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+    fn deliver(&mut self) -> Result<Option<RawChunk>> {
         if self.likely.is_some() {
             return Ok(None);
         }

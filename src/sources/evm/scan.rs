@@ -16,9 +16,7 @@ use super::wire::{self, FoundLog};
 use super::{EvmLimits, EvmSource};
 use crate::decode::evm::Account;
 use crate::domain::{Address, Height};
-use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{Call, CallOptions, CallResponse, Result, UpstreamError};
 use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
 
 /// The height above which each wallet is searched.
@@ -60,7 +58,7 @@ impl EvmSource {
         &self,
         targets: &[ScanTarget],
         options: &CallOptions,
-    ) -> Result<Scanned, UpstreamError> {
+    ) -> Result<Scanned> {
         let limits = &self.inner.limits;
         let high = self.head(options).await?;
         let low = lowest_unseen(targets, high, limits.scan_blocks_max);
@@ -136,11 +134,7 @@ impl EvmSource {
 
     /// An error if the endpoint has not reached the range's top: it returns no logs for blocks that
     /// it lacks.
-    fn check_head(
-        &self,
-        high: Height,
-        answer: Result<CallResponse, UpstreamError>,
-    ) -> Result<(), UpstreamError> {
+    fn check_head(&self, high: Height, answer: Result<CallResponse>) -> Result<()> {
         let newest = self.note_log_head(answer)?;
         if newest < high {
             let last = format!("endpoint has blocks up to {newest} only, of {high}");

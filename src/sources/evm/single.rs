@@ -6,8 +6,7 @@ use super::EvmSource;
 use super::discovery::Candidate;
 use super::wire;
 use crate::decode::evm::{Account, Word};
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, Result};
 use crate::sources::chunk::FoundTx;
 
 impl EvmSource {
@@ -17,7 +16,7 @@ impl EvmSource {
         hash: Word,
         wallet: &Account,
         options: &CallOptions,
-    ) -> Result<Option<FoundTx>, UpstreamError> {
+    ) -> Result<Option<FoundTx>> {
         let params = json!([wire::hex(&hash)]);
         let method = "eth_getTransactionByHash";
         let answer = self.inner.pool.call(method, params, options).await?;

@@ -13,8 +13,9 @@ use crate::decode::evm::Account;
 use crate::domain::Address;
 use crate::registry::Chain;
 use crate::rpc::classify::is_revert;
-use crate::rpc::error::unless_final;
-use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Pool, UpstreamError};
+use crate::rpc::{
+    Call, CallOptions, CallResponse, EndpointId, Pool, Result, UpstreamError, unless_final,
+};
 use crate::sources::reports::TokenMeta;
 
 /// Tokens per Multicall: two small calls each, far below any gas limit.
@@ -99,7 +100,7 @@ pub(super) async fn tokens(
     chain: &Chain,
     mints: &[Address],
     options: &CallOptions,
-) -> Result<Vec<TokenMeta>, UpstreamError> {
+) -> Result<Vec<TokenMeta>> {
     let accounts: Vec<Account> =
         mints.iter().filter_map(|mint| mint.bytes().try_into().ok()).collect();
     let (mut first, left, by) = match chain.multicall {
@@ -130,7 +131,7 @@ async fn in_one(
     contract: Address,
     tokens: &[Account],
     options: &CallOptions,
-) -> Result<(ByToken, Vec<Account>, Option<EndpointId>), UpstreamError> {
+) -> Result<(ByToken, Vec<Account>, Option<EndpointId>)> {
     let groups: Vec<&[Account]> = tokens.chunks(TOKENS_PER_CALL).collect();
     let calls: Vec<Call> = groups
         .iter()
@@ -180,7 +181,7 @@ async fn one_by_one(
     tokens: &[Account],
     probe: Address,
     options: &CallOptions,
-) -> Result<(ByToken, Option<EndpointId>), UpstreamError> {
+) -> Result<(ByToken, Option<EndpointId>)> {
     let each = tokens.iter().flat_map(|token| ASKED.map(|selector| call(token, &selector)));
     let answers = pool.batch(&each.collect::<Vec<_>>(), options).await;
     let (mut given, mut by) = (Vec::with_capacity(answers.len()), None);
@@ -350,7 +351,7 @@ mod tests {
         numbers: RangeInclusive<u8>,
         has_contract: bool,
         contracts: Contracts,
-    ) -> Result<Vec<TokenMeta>, UpstreamError> {
+    ) -> Result<Vec<TokenMeta>> {
         let chain = (*subject().chain).clone();
         let chain = Chain { multicall: chain.multicall.filter(|_| has_contract), ..chain };
         let mints: Vec<Address> = numbers.map(|byte| Address::Evm([byte; 20])).collect();

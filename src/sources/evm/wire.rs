@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::decode::evm::{Account, Word};
 use crate::domain::{Height, Units, UnixSeconds};
-use crate::rpc::batch::Call;
+use crate::rpc::Call;
 
 /// A quantity that fits 64 bits.
 pub(crate) fn number(raw: &RawValue) -> Option<u64> {

@@ -1,6 +1,6 @@
 //! Pure: counts the answers that agree that a list has ended.
 
-use crate::rpc::endpoint::EndpointId;
+use crate::rpc::EndpointId;
 
 /// Number of answers that suffice: from several endpoints, or all from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

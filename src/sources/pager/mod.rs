@@ -16,7 +16,7 @@ use end_votes::EndVotes;
 pub(super) use end_votes::Quorum;
 pub(super) use range_votes::RangeVotes;
 
-use crate::rpc::endpoint::EndpointId;
+use crate::rpc::EndpointId;
 
 /// How a list is read.
 #[derive(Debug, Clone, Copy)]

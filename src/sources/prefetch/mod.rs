@@ -20,7 +20,7 @@ pub(super) use reorder::{Fetch, ReorderBuffer, Slot};
 pub use run_ahead::RunAhead;
 
 use crate::domain::Height;
-use crate::rpc::error::{Result, UpstreamError};
+use crate::rpc::{Result, UpstreamError};
 
 /// How urgently more requests are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,9 +8,7 @@ use super::SolanaSource;
 use super::fetch::page_call;
 use super::list::{Entry, PAGE_MAX};
 use crate::domain::{Address, Height, TxId};
-use crate::rpc::batch::Call;
-use crate::rpc::error::Result;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{Call, CallOptions, Result};
 use crate::sources::activity::{Activity, Sample, extrapolate};
 
 impl SolanaSource {

@@ -8,9 +8,7 @@ use serde_json::json;
 use super::SolanaSource;
 use super::open::{TOKEN_2022_PROGRAM, TOKEN_PROGRAM};
 use crate::domain::{Address, Units};
-use crate::rpc::batch::Call;
-use crate::rpc::error::Result;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{Call, CallOptions, Result};
 
 #[derive(Deserialize)]
 struct Accounts {

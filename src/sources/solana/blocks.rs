@@ -11,10 +11,7 @@ use super::listing::FIRST_HEIGHTS;
 use super::wire::{self, Block};
 use super::{SolanaSource, if_offered, if_offered_now};
 use crate::domain::{Height, TxId, UnixSeconds, lock};
-use crate::rpc::batch::CallResponse;
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{Result, UpstreamError, unless_final};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, CallResponse, EndpointId, Result, UpstreamError, unless_final};
 use crate::sources::hash_check::HashAnswer;
 
 /// Error codes for a slot without a block: skipped, or missing in long-term storage

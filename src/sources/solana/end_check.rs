@@ -11,8 +11,7 @@ use super::list::{Entry, Kind, List};
 use super::list_page::ListPage;
 use super::listing::{FIRST_HEIGHTS, Listing, PageState};
 use crate::domain::Height;
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{Result, UpstreamError};
+use crate::rpc::{EndpointId, Result, UpstreamError};
 use crate::sources::pager::PageOutcome;
 
 /// What the list shows about the end of the pages.

@@ -5,8 +5,7 @@ use serde_json::json;
 
 use super::{SolanaSource, if_offered, wire};
 use crate::domain::Address;
-use crate::rpc::error::Result;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, Result};
 
 /// State of the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

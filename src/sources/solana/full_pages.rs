@@ -20,11 +20,7 @@ use super::index_reach::{FULL_PAGES as METHOD, IndexedList};
 use super::timeline::Timed;
 use crate::decode::solana as decoder;
 use crate::domain::{Address, Height, TxId, lock};
-use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::endpoint_set::EndpointSet;
-use crate::rpc::error::{Result, UpstreamError};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, EndpointSet, Result, UpstreamError};
 
 /// Below this slot the method does not cover token accounts: lists are read there.
 pub(super) const FIRST_SLOT: Height = decoder::OWNERS_FROM;

@@ -16,9 +16,7 @@ use super::SolanaSource;
 use super::list::Entry;
 use super::wire::is_error;
 use crate::domain::{Address, Height, TxId};
-use crate::rpc::error::{Result, UpstreamError};
-use crate::rpc::exchange::Ask;
-use crate::rpc::pool::{CallOptions, Pool};
+use crate::rpc::{Ask, CallOptions, Pool, Result, UpstreamError};
 use crate::sources::gateway::{RawHead, classify_stream, lines};
 
 /// A wallet with an entry of a transaction in which it owned a token balance.

@@ -15,11 +15,9 @@ use tokio::time::{Instant, sleep};
 use super::{SolanaSource, is_refusal, wire};
 use crate::domain::{Height, lock};
 use crate::registry::Chain;
-use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::endpoint::{EndpointId, EndpointStatus};
-use crate::rpc::endpoint_set::EndpointSet;
-use crate::rpc::error::{Result, UpstreamError};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{
+    Call, CallOptions, CallResponse, EndpointId, EndpointSet, EndpointStatus, Result, UpstreamError,
+};
 
 pub(super) const FULL_PAGES: &str = "getTransactionsForAddress";
 /// Entries of that account to request, and the least number that shows how busy it is.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::list::{Entry, PAGE_MAX};
 use crate::domain::{Height, TxId};
-use crate::rpc::endpoint::EndpointId;
+use crate::rpc::EndpointId;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListPage {

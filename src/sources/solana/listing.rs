@@ -3,9 +3,7 @@
 use super::fetch::PageRequest;
 use super::list::{Entry, Kind, List};
 use crate::domain::Height;
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::endpoint_set::EndpointSet;
-use crate::rpc::pool::Pool;
+use crate::rpc::{EndpointId, EndpointSet, Pool};
 
 /// The highest first slot by which a node counts as one that keeps the whole chain.
 pub(super) const FIRST_HEIGHTS: Height = 1;

@@ -47,10 +47,9 @@ use super::chunk::GapRequest;
 use super::reports::SourceStatus;
 use crate::domain::{Height, lock};
 use crate::registry::Chain;
-use crate::rpc::chain_check::ChainChecks;
-use crate::rpc::endpoint::{EndpointId, EndpointStatus};
-use crate::rpc::error::{Result, UpstreamError};
-use crate::rpc::pool::{CallOptions, Pool};
+use crate::rpc::{
+    CallOptions, ChainChecks, EndpointId, EndpointStatus, Pool, Result, UpstreamError,
+};
 use full_pages::PageOffers;
 use index_reach::{BusyAccount, IndexReach};
 use prices::References;

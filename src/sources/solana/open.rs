@@ -11,12 +11,10 @@ use super::index_reach::IndexedList;
 use super::wire::{self, Balance};
 use super::{SolanaSource, if_offered, if_offered_now};
 use crate::domain::{Address, Height};
-use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
-use crate::rpc::endpoint::{EndpointId, EndpointStatus};
-use crate::rpc::endpoint_set::EndpointSet;
-use crate::rpc::error::{Result, UpstreamError};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{
+    Call, CallOptions, CallResponse, ChainCheck, CheckOutcome, EndpointId, EndpointSet,
+    EndpointStatus, Result, UpstreamError, checked,
+};
 use crate::sources::chunk::Tip;
 
 pub(super) const TOKEN_PROGRAM: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";

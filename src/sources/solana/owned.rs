@@ -5,7 +5,7 @@ use super::fetch::FetchedEntry;
 use super::list::Entry;
 use super::timeline::Timeline;
 use crate::domain::Height;
-use crate::rpc::error::Result;
+use crate::rpc::Result;
 
 /// Transactions that a gateway lists because they hold token balances of the wallet.
 pub(super) enum OwnedState {

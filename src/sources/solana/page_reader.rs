@@ -16,9 +16,7 @@ use super::segments::{PageRoom, SegmentRequest, Segments};
 use super::timeline::{ReadyTxs, Timed};
 use super::wire::Balance;
 use crate::domain::{Doubts, Height, Proof, SourceAccount, Way};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{Result, UpstreamError};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, EndpointId, Result, UpstreamError};
 use crate::sources::chunk::{GapRequest, LateAccounts, RawChunk, RawTx, Tip};
 use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, RunAhead, Urgency};
 

@@ -13,9 +13,7 @@ use super::blocks::{NO_BLOCK, NOT_AVAILABLE};
 use super::price_wire::{self, Mints, Vaults};
 use crate::domain::{Address, Height, Moment, Price, lock};
 use crate::registry::{Chain, ReferenceVaults};
-use crate::rpc::batch::CallResponse;
-use crate::rpc::error::{Result, UpstreamError};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, CallResponse, Result, UpstreamError};
 
 /// Slots of the grid: about 25 seconds, in which the coin moves by less than a pool's fee.
 const GRID: u64 = 64;

@@ -11,10 +11,8 @@ use super::list::Entry;
 use super::{SolanaLimits, SolanaSource};
 use crate::domain::{Address, Doubts, Height, TxId, UnixSeconds};
 use crate::registry::Registry;
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{Result, UpstreamError};
-use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scripted::{NO_METHOD, NodeFault, ScriptedNodes, lane, rpc};
+use crate::rpc::{CallOptions, EndpointId, Pool, Result, UpstreamError};
 use crate::sources::chunk::GapRequest;
 
 const WALLET: [u8; 32] = [42; 32];

@@ -10,8 +10,7 @@ use super::full_pages::FIRST_SLOT;
 use super::list_reader::ListReader;
 use super::page_reader::{PageReader, PageStep};
 use crate::domain::{SourceAccount, Way};
-use crate::rpc::error::Result;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, Result};
 use crate::sources::chunk::{GapRequest, RawChunk, Tip};
 use crate::sources::prefetch::{PrefetchReader as _, RunAhead, drive, next_chunk};
 

@@ -6,9 +6,7 @@ use super::fetch::page_call;
 use super::list::Entry;
 use super::{SolanaSource, wire};
 use crate::domain::{Address, Height};
-use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::error::{Result, UpstreamError};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{Call, CallOptions, CallResponse, Result, UpstreamError};
 use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
 
 impl SolanaSource {

@@ -14,7 +14,7 @@ use super::full_pages::{FullPage, PageQuery};
 use super::hint::Mark;
 use super::timeline::{ReadyTxs, Timed};
 use crate::domain::{Height, TxId};
-use crate::rpc::endpoint::EndpointId;
+use crate::rpc::EndpointId;
 use crate::sources::pager::{Overlap, PageOutcome, PageView, Pager, PagerRules, Quorum};
 use crate::sources::prefetch::Ready;
 

@@ -11,7 +11,7 @@ use super::hint::Mark;
 use super::segment::{Segment, SegmentAnchor};
 use super::timeline::{ReadyTxs, Timed};
 use crate::domain::Height;
-use crate::rpc::endpoint::EndpointId;
+use crate::rpc::EndpointId;
 
 /// How much is read in parallel.
 #[derive(Debug, Clone, Copy)]

@@ -10,9 +10,7 @@ use serde_json::json;
 use super::SolanaSource;
 use super::wire;
 use crate::domain::{Address, program_address};
-use crate::rpc::batch::Call;
-use crate::rpc::error::Result;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{Call, CallOptions, Result};
 use crate::sources::reports::TokenMeta;
 use crate::sources::symbol;
 

@@ -9,8 +9,7 @@ use super::list::{IndexedList, ListKind, PAGE_MAX};
 use super::lister::LATEST;
 use super::wire::Page;
 use crate::domain::Address;
-use crate::rpc::error::Result;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, Result};
 use crate::sources::activity::{Activity, Sample, extrapolate};
 
 impl TronSource {

@@ -3,8 +3,7 @@
 use super::TronSource;
 use super::wire::eth_call;
 use crate::domain::{Address, Units};
-use crate::rpc::error::{Result, unless_final};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, Result, unless_final};
 use crate::sources::evm::balances::balance;
 
 /// Selector of `balanceOf(address)`, with the padding of its 20-byte argument.

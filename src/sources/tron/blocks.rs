@@ -5,10 +5,7 @@ use serde_json::json;
 use super::TronSource;
 use super::wire::{self, Block, Unreadable};
 use crate::domain::{Height, TxId};
-use crate::rpc::ask::Reply;
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{Result, unless_final};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, EndpointId, Reply, Result, unless_final};
 use crate::sources::hash_check::HashAnswer;
 
 /// Shortest time between two blocks.

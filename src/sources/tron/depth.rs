@@ -11,9 +11,7 @@ use tokio::time::Instant;
 use super::TronSource;
 use super::depth_search::Witness;
 use crate::domain::{Doubts, Height, lock};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{Result, UpstreamError};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, EndpointId, Result, UpstreamError};
 use crate::sources::ability::{Ability, AbilityKind, Offered};
 
 /// Answers to a search that must agree, and the same for an endpoint whose answers differed before.

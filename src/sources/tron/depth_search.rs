@@ -14,9 +14,7 @@ use super::search::{is_too_wide, search_reading};
 use super::wire::{self, BlockEvents};
 use crate::decode::evm::Word;
 use crate::domain::Height;
-use crate::rpc::ask::Reply;
-use crate::rpc::error::{Result, UpstreamError, unless_final};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, Reply, Result, UpstreamError, unless_final};
 use crate::sources::evm::wire as evm_wire;
 
 /// Answers without an event after which a range has none of the reference pools.

@@ -8,9 +8,7 @@ use serde_json::json;
 use super::TronSource;
 use super::wire::{self, Unreadable};
 use crate::domain::{Address, Doubts};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{Result, UpstreamError, unless_final};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, EndpointId, Result, UpstreamError, unless_final};
 
 const ACCOUNT: [&str; 2] = ["walletsolidity/getaccount", "wallet/getaccount"];
 const NEWEST: [&str; 2] = ["walletsolidity/getnowblock", "wallet/getnowblock"];
@@ -73,7 +71,7 @@ mod tests {
     use super::super::TronLimits;
     use super::super::fake::{self, ScriptedNodes, options};
     use super::*;
-    use crate::rpc::endpoint::EndpointId;
+    use crate::rpc::EndpointId;
 
     const WALLET: Address = Address::Tron([7; 20]);
 

@@ -8,9 +8,7 @@ use super::wire::{self, Unreadable};
 use crate::decode::evm::{Account, Word};
 use crate::decode::tron::{ExchangeId, Transaction, parse};
 use crate::domain::{Height, lock};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{Result, UpstreamError, unless_final};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, EndpointId, Result, UpstreamError, unless_final};
 use crate::sources::chunk::{FoundTx, RawTx};
 
 pub(super) const TRANSACTION: [&str; 2] =

@@ -14,9 +14,7 @@ use super::lister::{LATEST, ListError};
 use super::wire::Block;
 use super::{TronLimits, TronSource};
 use crate::domain::{Address, Height, lock};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{Result, UpstreamError};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, EndpointId, Result, UpstreamError};
 
 /// Entries of a busy account per query.
 const BUSY: usize = 50;

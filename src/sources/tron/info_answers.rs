@@ -11,7 +11,7 @@ use super::seen::{SeenTx, TxPurpose};
 use crate::decode::evm::{Account, Log, NativeFlows};
 use crate::decode::tron::Transaction;
 use crate::domain::Height;
-use crate::rpc::endpoint::EndpointId;
+use crate::rpc::EndpointId;
 
 /// Infos without a transfer that the list shows, after which the transaction counts as having none.
 const CUT_ANSWERS: u32 = 2;

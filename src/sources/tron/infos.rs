@@ -10,9 +10,7 @@ use super::seen::{SeenTx, SentTx};
 use crate::decode::evm::{Account, NativeFlows, Word};
 use crate::decode::tron::Transaction;
 use crate::domain::{Doubts, Height, lock};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::Result;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, EndpointId, Result};
 
 /// Answers without a transaction, after which an endpoint counts as lacking it for now.
 const LACKING_ANSWERS: u32 = 3;

@@ -8,9 +8,7 @@ use tokio::time::Instant;
 use super::TronSource;
 use super::list::ListKind;
 use crate::domain::{Address, Doubts, Proof, Way};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::Result;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, EndpointId, Result};
 
 /// Answers after the newest pages that show that none of an endpoint's servers has fallen behind.
 const CHECK_ANSWERS: u64 = 4;

@@ -9,11 +9,7 @@ use super::windows::Windows;
 use super::wire::{self, Page};
 use super::{TronDiscovery, TronSource};
 use crate::domain::{Address, lock};
-use crate::rpc::ask::{Reply, ReplyClass};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
-use crate::rpc::exchange::Ask;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{Ask, CallOptions, EndpointId, Reply, ReplyClass, UpstreamError};
 
 /// Milliseconds by which the second query of a page differs, so that no cache answers it.
 const NUDGE: u64 = 500;

@@ -58,13 +58,11 @@ use super::server_reach::{RecentHead, ServerReach};
 use crate::decode::tron::{Asset, ExchangeId};
 use crate::domain::{Address, Doubts, Height, Proof, lock};
 use crate::registry::Chain;
-use crate::rpc::ask::{Reply, ReplyClass};
-use crate::rpc::chain_check::ChainChecks;
-use crate::rpc::endpoint::{EndpointId, EndpointStatus};
-use crate::rpc::error::{Result, UpstreamError};
-use crate::rpc::exchange::Ask;
-use crate::rpc::jsonrpc::{self, CallOutcome, RpcError};
-use crate::rpc::pool::{CallOptions, Pool};
+use crate::rpc::jsonrpc;
+use crate::rpc::{
+    Ask, CallOptions, CallOutcome, ChainChecks, EndpointId, EndpointStatus, Pool, Reply,
+    ReplyClass, Result, RpcError, UpstreamError,
+};
 
 /// Tron by nodes that speak its HTTP API. Cheap to clone.
 #[derive(Debug, Clone)]

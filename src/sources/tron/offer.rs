@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::TronLimits;
 use super::list::ListKind;
-use crate::rpc::endpoint::EndpointId;
+use crate::rpc::EndpointId;
 
 /// Entries at which a page may have been cut by a limit of the index's own: no index gives fewer.
 const LIMIT_MIN: usize = 10;

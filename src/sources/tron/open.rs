@@ -8,10 +8,7 @@ use super::TronSource;
 use super::blocks::BLOCK_MILLIS;
 use super::wire::{Block, first_quantity, rpc_reading};
 use crate::domain::Height;
-use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::Result;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, ChainCheck, CheckOutcome, EndpointId, Result, checked};
 use crate::sources::chunk::{GapRequest, Tip};
 
 /// The range of a read.

@@ -11,10 +11,7 @@ use super::tokens::DECIMALS;
 use super::{TronSource, wire};
 use crate::decode::evm::Account;
 use crate::domain::{Height, Moment, Price};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{Result, UpstreamError};
-use crate::rpc::jsonrpc::CallOutcome;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, CallOutcome, EndpointId, Result, UpstreamError};
 use crate::sources::evm::{abi, wire as evm_wire};
 use crate::sources::known_pools::MISSING_ANSWERS;
 use crate::sources::reference::{

@@ -18,9 +18,7 @@ use super::wire::{HeightRange, Page};
 use crate::decode::evm::{Account, Log};
 use crate::decode::tron::Transaction;
 use crate::domain::{Doubts, Height, Proof, Resume, TxId, Way};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{Result, UpstreamError};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, EndpointId, Result, UpstreamError};
 use crate::sources::chunk::{GapRequest, LateAccounts, RawChunk, RawTx, Tip};
 use crate::sources::evm::TRANSFER;
 use crate::sources::prefetch::{

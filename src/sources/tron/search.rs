@@ -1,7 +1,7 @@
 //! Classifies refusals of event searches that are too large.
 
 use super::wire;
-use crate::rpc::ask::ReplyClass;
+use crate::rpc::ReplyClass;
 use crate::rpc::classify::words;
 
 /// The text for a search that the node or its proxy ended.

@@ -14,9 +14,8 @@ use super::seen::{SeenTx, SentTx, TxPurpose};
 use crate::decode::evm::{Account, Word};
 use crate::decode::tron::{self, Asset, asset};
 use crate::domain::Height;
-use crate::rpc::ask::ReplyClass;
 use crate::rpc::classify::words;
-use crate::rpc::jsonrpc::{CallOutcome, RpcError};
+use crate::rpc::{CallOutcome, ReplyClass, RpcError};
 use crate::sources::evm::wire as evm_wire;
 
 /// Fields of error answers: nodes use `Error`, the index `success` and `error`.

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use super::{ListEvent, ListReader};
 use crate::domain::{Doubts, Height};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{Result, UpstreamError};
+use crate::rpc::{EndpointId, Result, UpstreamError};
 use crate::sources::solana::listing::{EndProof, FIRST_HEIGHTS};
 
 /// Lists whose end was asked of others in vain after which that is no longer done.
