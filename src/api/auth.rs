@@ -138,7 +138,6 @@ impl Keys {
         self.0.ring.subscribe()
     }
 
-    /// A key by id, if it is valid.
     pub(super) fn valid(&self, id: KeyId, now: UnixMillis) -> Option<Arc<KeyInfo>> {
         self.ring().by_id.get(&id).filter(|key| key.is_valid(now)).cloned()
     }

@@ -213,7 +213,6 @@ impl ApiError {
         self.to_string()
     }
 
-    /// The history's error, if it is one.
     pub(super) fn of_history(&self) -> Option<&HistoryError> {
         if let Self::History(error) | Self::HistoryAt { error, .. } = self {
             Some(error)

@@ -7,7 +7,6 @@ use std::time::Duration;
 use crate::domain::lock;
 use tokio::time::Instant;
 
-/// A rate of requests and its burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RequestRate {
     /// Time to refill one request.

@@ -139,7 +139,6 @@ impl Collector for Collected {
     }
 }
 
-/// Encodes the counters of one name, each with its labels.
 fn counters<L: EncodeLabelSet>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,

@@ -68,7 +68,6 @@ use metrics::Metrics;
 use packing::Packing;
 use visitors::ClientRates;
 
-/// The parts of an [`Api`].
 #[derive(Debug)]
 pub struct ApiParts {
     pub history: History,
@@ -99,7 +98,6 @@ struct App {
     client_rates: Arc<ClientRates>,
     /// The rate of calls to nodes by estimates.
     estimates: Arc<Bucket>,
-    /// The reference page.
     reference: Arc<str>,
     seed: u64,
     requests: Arc<AtomicU64>,
@@ -146,7 +144,6 @@ impl Api {
         self.current.replace(limits);
     }
 
-    /// The routes as a filter that responds to every request.
     pub fn routes(&self) -> BoxedFilter<(Response,)> {
         routes::routes(&self.current)
     }

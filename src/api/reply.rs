@@ -53,7 +53,6 @@ const HEADERS_TYPICAL: usize = 12;
 /// How long a response to a fast client is written before other tasks get a turn.
 const TURN: Duration = Duration::from_millis(1);
 
-/// A response with a complete body.
 pub(super) fn whole(status: StatusCode, kind: HeaderValue, body: Vec<u8>) -> Response {
     let length = HeaderValue::from(body.len());
     let mut response = Response::new(Bytes::from(body).into());
@@ -114,7 +113,6 @@ fn in_turns(frames: Pin<Box<dyn Frames>>, turn: Duration) -> impl Frames {
     })
 }
 
-/// The headers of a streamed response, without a body.
 pub(super) fn head_of_stream(kind: HeaderValue) -> Response {
     let mut response = Vec::new().into_response();
     put_stream_headers(response.headers_mut(), kind);
@@ -137,7 +135,6 @@ pub(super) fn metrics(text: String) -> Response {
     whole(StatusCode::OK, OPEN_METRICS, text.into_bytes())
 }
 
-/// The body of an error.
 pub(super) fn problem(
     error: &ApiError,
     message: &str,

@@ -25,7 +25,6 @@ pub(super) struct ApiRequest {
     /// The parameters to send again with the next page's cursor.
     pub(super) filter_query: String,
     pub(super) coding: Coding,
-    /// The id of the request in the log.
     pub(super) request_id: Box<str>,
 }
 

@@ -170,7 +170,6 @@ impl Coverage {
         self.spans.iter().find(|span| span.low > height).map_or(height, |span| span.low - 1)
     }
 
-    /// The span that covers a height.
     pub fn span_at(&self, height: Height) -> Option<&Span> {
         self.spans.iter().find(|span| span.low <= height && height <= span.high)
     }

@@ -51,13 +51,11 @@ impl Rows {
         self.bare.reserve(rows);
     }
 
-    /// Adds a token and returns its index.
     pub fn add_token(&mut self, token: Arc<Token>) -> usize {
         self.tokens.push(token);
         self.tokens.len() - 1
     }
 
-    /// Adds a venue and returns its index.
     pub fn add_venue(&mut self, venue: Arc<str>) -> usize {
         self.venues.push(venue);
         self.venues.len() - 1
@@ -103,7 +101,6 @@ impl Rows {
         self.bare.get(at..).unwrap_or_default().iter().map(|bare| self.named(bare))
     }
 
-    /// The key of the last row.
     pub fn last_key(&self) -> Option<TradeKey> {
         self.bare.last().map(|row| row.key)
     }

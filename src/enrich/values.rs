@@ -110,7 +110,6 @@ fn by_price(coins: &Coins<'_>, rows: &mut [Trade], side_payment: &SidePayments, 
     }
 }
 
-/// The side payment of a row's transaction.
 fn paid_aside(side_payment: &SidePayments, row: &Trade) -> Units {
     side_payment.get(&row.key.tx).copied().unwrap_or_default()
 }

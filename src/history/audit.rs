@@ -56,7 +56,6 @@ impl Difference {
         Self { missing: found.difference(stored).copied().collect(), unseen }
     }
 
-    /// The part of the difference that `other` confirms.
     fn confirmed_by(&self, other: &Self) -> Self {
         Self {
             missing: self.missing.intersection(&other.missing).copied().collect(),
@@ -213,7 +212,6 @@ impl Inner {
     }
 }
 
-/// The audit of one wallet.
 struct Audit {
     inner: Arc<Inner>,
     wallet: Wallet,
@@ -284,7 +282,6 @@ impl Audit {
         Ok(self.source.read(request).next().await?)
     }
 
-    /// Stored transactions of a range of heights, and the position behind them.
     async fn stored(
         &self,
         record: &WalletRecord,

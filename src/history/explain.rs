@@ -117,7 +117,6 @@ impl Inner {
     }
 }
 
-/// All tokens in an explanation.
 fn mentioned_tokens(explanation: &Explanation) -> Vec<Address> {
     let moved = explanation.movements.iter().map(|movement| movement.asset);
     let left = explanation.left_out.iter().map(|left| left.asset);

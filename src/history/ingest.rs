@@ -22,7 +22,6 @@ pub(super) struct Ingest<'a> {
     pub(super) lookups: Lookups<'a>,
 }
 
-/// A chunk and its decoded transactions with trades.
 pub(super) struct DecodedChunk {
     pub(super) raw: RawChunk,
     traded: Vec<DecodedTx>,
@@ -109,7 +108,6 @@ impl DecodedChunk {
         self.raw.txs.last().map(|tx| (tx.height(), tx.time()))
     }
 
-    /// Trades of each transaction up to a time.
     pub(super) fn trades_until(&self, time: u32) -> impl Iterator<Item = &[DecodedTrade]> {
         let until = self.traded.iter().filter(move |one| one.time.0 <= time);
         until.map(|one| one.decoded.trades.as_slice())

@@ -69,7 +69,6 @@ impl Ingest<'_> {
     }
 }
 
-/// A chunk of one height of a span, with the span's stored state.
 fn chunk_of_height(span: &Span, height: Height, txs: Vec<RawTx>, missing: &[TxId]) -> RawChunk {
     let missing: BTreeSet<TxId> = span.missing.iter().chain(missing).copied().collect();
     RawChunk {

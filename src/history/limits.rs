@@ -63,7 +63,6 @@ defaults! {
         pub retry_pause_max: Duration = Duration::from_secs(30),
         /// Timeout of explaining one transaction, all calls included.
         pub explain_wait_max: Duration = Duration::from_secs(30),
-        /// Limits of enriching a chunk.
         pub enrich: EnrichLimits = EnrichLimits::default(),
         /// How often unknown tokens are looked up again, and at most how many at once.
         pub tokens_check_every: Duration = Duration::from_secs(10),
@@ -124,7 +123,6 @@ defaults! {
 }
 
 defaults! {
-    /// Limits of audits.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct AuditLimits {
         /// Calls per hour for audits; 0 disables them.

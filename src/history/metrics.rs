@@ -51,7 +51,6 @@ counters! {
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
-/// One counter per value source.
 #[derive(Debug, Default)]
 pub struct Values([Counter; ValueSource::ALL.len()]);
 

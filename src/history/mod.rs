@@ -72,10 +72,8 @@ use following::Following;
 use plan::Demand;
 use usage::Usage;
 
-/// Results of the engine.
 type Result<T, E = HistoryError> = std::result::Result<T, E>;
 
-/// The parts of a history engine.
 #[derive(Debug)]
 pub struct HistoryParts {
     pub store: Store,

@@ -18,7 +18,6 @@ pub(super) struct Demand {
     pub(super) rows: Option<u64>,
 }
 
-/// Age of the last check for new heights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CheckAge {
     Fresh,

@@ -114,7 +114,6 @@ pub(super) fn knows_accounts(record: &WalletRecord, accounts: &[SourceAccount]) 
     !accounts.is_empty() && !record.coverage.spans().iter().any(lacks)
 }
 
-/// State of a wallet's rereads.
 #[derive(Debug, Clone, Copy)]
 struct RereadState {
     due: Instant,

@@ -270,7 +270,6 @@ impl Usage {
         self.evict_if_full();
     }
 
-    /// Stops counting for a wallet until the guard is dropped.
     pub(super) fn stop_counting(&self, wallet: WalletId) -> ForgettingWallet<'_> {
         let _keys = lock(&self.keys);
         lock(&self.uncounted).insert(wallet);

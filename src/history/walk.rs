@@ -249,7 +249,6 @@ impl Walk {
         self.ending.get_or_insert(Ending(Some(reason)));
     }
 
-    /// Replaces the quota.
     pub fn set_quota(&mut self, quota: Option<u64>) {
         self.request.quota = quota;
     }

@@ -11,7 +11,6 @@ use super::signed::SignedDecimal;
 use crate::domain::row_json::string;
 use crate::domain::{Decimal, Numbers, TxId, Units, UnixSeconds};
 
-/// The wallet of a report.
 #[derive(Debug, Clone)]
 pub struct ReportSubject {
     pub wallet: String,
@@ -130,7 +129,6 @@ impl JsonWriter {
         object.end();
     }
 
-    /// Closes the disposals.
     pub fn disposals_end(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\n]}\n");
     }

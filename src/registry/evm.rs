@@ -289,7 +289,6 @@ impl EvmTables {
         self.contracts.get(account)?.iter().find(|contract| on(&contract.chains, chain))
     }
 
-    /// Factories that may have pools on a chain.
     pub fn factories<'a>(&'a self, chain: &'a Chain) -> impl Iterator<Item = &'a Factory> {
         self.factories.iter().filter(|factory| factory.is_on(chain))
     }

@@ -66,7 +66,6 @@ impl ChainCheck {
     }
 }
 
-/// The outcome of a check of all endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CheckOutcome {
     Unchanged,

@@ -130,7 +130,6 @@ impl Rule {
     }
 }
 
-/// The known parts of an error.
 struct ErrorParts<'a> {
     /// In lower case.
     text: &'a str,

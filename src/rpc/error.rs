@@ -18,7 +18,6 @@ pub enum UpstreamError {
     /// Every endpoint that could serve the method refuses it for lack of a key, a plan or a quota.
     #[error("{endpoint} refuses {method}: {reason}")]
     Refused { endpoint: String, method: String, reason: String },
-    /// No endpoint supports the method.
     #[error("no endpoint offers {method}")]
     NotSupported { method: String },
     #[error("{endpoint} answers what cannot be understood: {what}")]

@@ -44,7 +44,6 @@ fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<&'de RawV
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// The result of one call.
 pub(crate) type CallOutcome = Result<Box<RawValue>, RpcError>;
 
 /// The body of a request: one object for one call, else an array; ids count from 0.

@@ -85,7 +85,6 @@ impl Pool {
         Self { inner: Arc::new(Inner { admission, transport, limits, clock, random, requests }) }
     }
 
-    /// The state of each endpoint.
     pub fn endpoints(&self) -> Vec<EndpointStatus> {
         let now = Instant::now();
         self.inner.admission.each(|id, endpoint| endpoint.status(id, now))

@@ -47,7 +47,6 @@ impl Priority {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Records a request of `calls` calls to an endpoint.
     pub(super) fn record(&self, calls: usize, endpoint: &str, now: Instant) {
         self.calls.fetch_add(u32::try_from(calls).unwrap_or(u32::MAX), Ordering::Relaxed);
         let mut used = lock(&self.endpoints);

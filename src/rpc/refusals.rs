@@ -168,7 +168,6 @@ impl Refusals {
         self.methods.get(method).into_iter().chain(&self.endpoint_streak).any(is_out)
     }
 
-    /// Methods that are paused now.
     pub(super) fn methods(&self, now: Instant) -> Vec<String> {
         let is_out = |streak: &Streak| streak.is_firm && streak.until > now;
         let all = self.methods.iter().filter(|(_, streak)| is_out(streak));

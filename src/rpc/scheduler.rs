@@ -114,7 +114,6 @@ struct Watcher {
 pub(super) struct Admission {
     state: Mutex<State>,
     limits: PoolLimits,
-    /// Notified when a new watcher is needed.
     watcher_needed: Notify,
 }
 

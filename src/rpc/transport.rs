@@ -16,7 +16,6 @@ pub enum HttpMethod {
     Post,
 }
 
-/// One HTTP request.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub method: HttpMethod,

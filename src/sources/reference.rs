@@ -55,7 +55,6 @@ pub(super) fn ranges(heights: &BTreeSet<Height>, blocks: u64) -> Vec<Range> {
     ranges
 }
 
-/// Splits a range into parts of at most `blocks` blocks.
 pub(super) fn split((low, high): Range, blocks: u64) -> Vec<Range> {
     let blocks = blocks.max(1);
     let parts = (high - low) / blocks + 1;
@@ -136,7 +135,6 @@ impl Search {
     }
 }
 
-/// Price at a height by all pools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PoolPrice {
     Price(Price),

@@ -3,7 +3,6 @@
 
 use crate::domain::{Address, Height};
 
-/// A wallet of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScanTarget {
     pub wallet: Address,

@@ -105,7 +105,6 @@ impl<L: Copy + Eq + Hash> ServerReach<L> {
         lock(&self.0).contains_key(&endpoint)
     }
 
-    /// The newest height of a list in any of the endpoint's answers.
     pub(super) fn newest(&self, endpoint: EndpointId, list: L) -> Option<Height> {
         lock(&self.0).get(&endpoint)?.newest.get(&list).copied()
     }

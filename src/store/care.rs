@@ -13,10 +13,8 @@ use super::journal::JournalEntry;
 use super::{Arm, Result, Store, StoreError, WalletId, WalletRecord, backup};
 use crate::domain::Wallet;
 
-/// Sizes of the store and its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreSize {
-    /// Length of the file.
     pub file_bytes: u64,
     /// Allocated bytes: only the written part of the length where the file system has sparse files.
     pub disk_bytes: u64,

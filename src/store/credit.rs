@@ -40,7 +40,6 @@ fn secret(table: &impl ReadableTable<&'static str, u64>) -> Result<Option<[u64; 
     Ok(Some(secret))
 }
 
-/// The credit of a key for a wallet; `None` where it has none.
 pub(super) fn read(txn: &ReadTransaction, key: KeyId, wallet: &Wallet) -> Result<Option<Credit>> {
     let Some(secret) = secret(&txn.open_table(HASH_KEY)?)? else { return Ok(None) };
     let mark = mark(secret, wallet);

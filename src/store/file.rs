@@ -294,7 +294,6 @@ fn sync_folders(path: &Path) {
     }
 }
 
-/// Opens a backend that is not a file.
 pub(super) fn open_backend(backend: impl StorageBackend) -> Result<SharedBackend> {
     let name = "the given storage";
     restart_creation(&backend, name)?;

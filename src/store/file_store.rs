@@ -17,7 +17,6 @@ use super::{
 };
 use crate::domain::{Height, Wallet, lock};
 
-/// As [`Store`](super::Store), over a file.
 #[derive(Debug, Clone)]
 pub(super) struct FileStore {
     pub(super) inner: Arc<FileStoreInner>,

@@ -161,7 +161,6 @@ pub(super) fn account_key(id: WalletId, account: &[u8; 32]) -> [u8; 36] {
     key
 }
 
-/// The keys of all accounts of a wallet.
 pub(super) fn accounts_of(id: WalletId) -> RangeInclusive<[u8; 36]> {
     account_key(id, &[0; 32])..=account_key(id, &[0xFF; 32])
 }

@@ -147,7 +147,6 @@ impl<'txn> RowTables<'txn> {
         })
     }
 
-    /// Height of the wallet's first row at or before a time.
     fn height_at(&self, id: WalletId, time: UnixSeconds) -> Result<Option<Height>> {
         let (start, end) = (RowKey::at(id, time, Height::MAX), RowKey::end(id));
         let first = self.table.range(start.bytes()..end.bytes())?.next();
@@ -314,7 +313,6 @@ impl<'txn> RowTables<'txn> {
     }
 }
 
-/// Whether heights descend along the keys of sorted rows.
 pub(super) fn heights_descend(rows: &[(RowKey, StoredTrade)]) -> bool {
     rows.is_sorted_by(|(newer, _), (older, _)| height(newer) >= height(older))
 }

@@ -121,7 +121,6 @@ fn copy_table<K: Key + 'static, V: Value + 'static>(
     Ok(())
 }
 
-/// The format of an opened file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FileFormat {
     /// No table yet.

@@ -14,7 +14,6 @@ use crate::domain::Wallet;
 /// Rounds of moving pages, each a commit; few rounds move any.
 const COMPACT_ROUNDS_MAX: usize = 64;
 
-/// Opens the existing file of a store.
 fn existing(folder: &Path, options: StoreOptions) -> Result<SharedBackend> {
     let path = folder.join(FILE_NAME);
     fs::metadata(&path)?;

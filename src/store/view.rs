@@ -160,7 +160,6 @@ reads! {
 
     pub candle(chain: ChainId, minute: Minute) -> KeptCandle;
 
-    /// The accounts of a wallet.
     pub accounts(id: WalletId) -> Vec<SourceAccount>;
 
     /// Wallets with a background demand, by number.
@@ -169,7 +168,6 @@ reads! {
     /// Up to `limit` wallets with numbers above `behind`, by number.
     pub wallets(behind: Option<WalletId>, limit: usize) -> Vec<(WalletId, Wallet)>;
 
-    /// The ranges of all keys and wallets.
     pub all_usage() -> Vec<(KeyId, WalletId, Vec<DeliveredRange>)>;
 
     /// Trades that a key has read, each once.
@@ -178,6 +176,5 @@ reads! {
     /// The ranges last written for a key and a wallet.
     pub usage(key: KeyId, id: WalletId) -> Vec<DeliveredRange>;
 
-    /// The credit of a key for the wallet, if it was forgotten.
     pub credit(key: KeyId, id: WalletId) -> Option<Credit>;
 }

@@ -31,7 +31,6 @@ pub(super) fn allowance<K: AsRef<TradeKey>>(
     (allowed, counted)
 }
 
-/// Whether one range contains both rows.
 pub(super) fn contains_both(ranges: &[DeliveredRange], first: &TradeKey, last: &TradeKey) -> bool {
     let at = ranges.partition_point(|range| range.to < *first);
     ranges.get(at).is_some_and(|range| range.from <= *first && range.to >= *last)

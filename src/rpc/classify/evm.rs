@@ -77,7 +77,6 @@ pub(super) const FAULTS: &[&str] = &[
     "revert",
 ];
 const BATCH: &[&str] = &["batch"];
-/// Responses, or batches, that are too large.
 const TOO_LARGE: &[&str] = &[
     "response size",
     "response too large",

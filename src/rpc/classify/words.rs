@@ -114,7 +114,6 @@ pub(crate) const PLAN: &[&str] = &[
     "billing",
 ];
 
-/// Temporary errors.
 pub(crate) const TEMPORARY: &[&str] = &[
     "timeout",
     "time-out",
@@ -181,7 +180,6 @@ pub(crate) const ABSENT: &[&str] = &[
     "deprecated",
 ];
 
-/// The node is behind the head.
 pub(crate) const BEHIND: &[&str] = &[
     "beyond current head",
     "beyond the current head",

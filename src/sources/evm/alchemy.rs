@@ -180,7 +180,6 @@ impl AlchemyLister {
         !self.heads.keys().any(|on| self.is_far_above(*on, ask.end))
     }
 
-    /// Whether an endpoint was recently far above a height.
     fn is_far_above(&self, on: EndpointId, height: Height) -> bool {
         let head = self.heads.get(&on).and_then(|head| head.get(Instant::now()));
         head >= Some(height.saturating_add(HEAD_MARGIN))
@@ -384,7 +383,6 @@ impl AlchemyLister {
         self.client.abilities.node_reach.reached(on, ()).unwrap_or(0)
     }
 
-    /// Adapts the list to an error.
     fn adapt_to_error(
         &mut self,
         side: TransferSide,
@@ -431,7 +429,6 @@ mod tests {
         AlchemyLister::new(client(pool), (0, high))
     }
 
-    /// The first page up to a height.
     fn page_to(end: Height) -> PageAsk {
         PageAsk { low: 0, end, page: 1, rows: None, confirms_end: false }
     }

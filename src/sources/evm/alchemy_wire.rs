@@ -43,7 +43,6 @@ struct Metadata<'a> {
     block_timestamp: Option<&'a str>,
 }
 
-/// One page of transfers.
 pub(super) struct TransferPage {
     pub(super) rows: Vec<ListRow>,
     /// The key of the next page.

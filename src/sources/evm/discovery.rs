@@ -68,7 +68,6 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// A candidate of which only the hash and the block are known.
     pub(super) fn bare(hash: Word, block: Height) -> Self {
         Self { hash, block, ..Self::default() }
     }

@@ -36,7 +36,6 @@ impl ListClient {
         Some(SentWitness::new(nodes, &self.subject, self.lane.clone(), range))
     }
 
-    /// The error of a list that cannot be continued.
     pub(super) fn unreadable(&self, by: EndpointId, list: &str, fault: ListFault) -> UpstreamError {
         let message = format!("{list}: {fault}");
         UpstreamError::Rpc { endpoint: self.pool.label(by), code: 0, message }

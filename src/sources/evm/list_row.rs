@@ -6,7 +6,6 @@ use super::sent::SentNonce;
 use crate::decode::evm::{Account, NativeMove, Word};
 use crate::domain::{Height, Units, UnixSeconds};
 
-/// One row of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListRow {
     pub(super) hash: Word,

@@ -201,7 +201,6 @@ impl Lister {
     }
 }
 
-/// All windows of the model's one endpoint, down from a height.
 pub(super) async fn read_all(way: Discovery, model: &Arc<Model>, high: Height) -> Vec<Window> {
     Lister::of_model(way, model, &["one"], (0, high)).all().await
 }
@@ -317,7 +316,6 @@ async fn a_flood_of_spam_costs_no_candidate() {
     }
 }
 
-/// A few transactions cost few requests.
 #[tokio::test(start_paused = true)]
 async fn a_small_wallet_is_read_with_few_requests() {
     let all = world(Sell, [10, 20, 30_000].into_iter());
@@ -337,7 +335,6 @@ async fn a_small_wallet_is_read_with_few_requests() {
     }
 }
 
-/// Times come from the lists.
 #[tokio::test(start_paused = true)]
 async fn times_come_with_the_rows() {
     let all = world(Buy, std::iter::once(77));

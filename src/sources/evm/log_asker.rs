@@ -68,7 +68,6 @@ impl From<UpstreamError> for SearchFault {
     }
 }
 
-/// Logs by the index of their query.
 type LogsByQuery = Vec<(usize, Vec<FoundLog>)>;
 
 /// The answers to some queries of a search.
@@ -244,7 +243,6 @@ impl LogAsker<'_> {
         all.into_iter().rev().take(room).collect()
     }
 
-    /// The newest sentinel log in an answer.
     fn newest_log(&self, answer: &CallResponse) -> Option<Height> {
         blocks_within(answer, (0, self.range.0)).into_iter().max()
     }

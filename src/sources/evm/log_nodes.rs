@@ -31,7 +31,6 @@ const HEAD_FRESH: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct LogNodes(HashMap<EndpointId, LogNode>);
 
-/// An observation and its expiry.
 type Expiring<T> = Option<(T, Instant)>;
 
 fn if_current<T>(noted: Expiring<T>, now: Instant) -> Option<T> {
@@ -306,7 +305,6 @@ impl EvmSource {
         self.with_log_node(id, |node, _| node.lacking = Some((at, until)));
     }
 
-    /// Records that the endpoint left out logs that another answer had.
     pub(super) fn note_logs_left_out(&self, id: EndpointId) {
         self.with_log_node(id, |node, until| node.doubted_until = Some(until));
     }

@@ -216,7 +216,6 @@ impl LogSearch {
         }
     }
 
-    /// Adds an endpoint's answers to these queries.
     pub(super) fn add(&mut self, answers: Vec<(usize, Vec<FoundLog>)>, by: EndpointId) {
         for (at, logs) in answers {
             if let Some(query) = self.queries.get_mut(at) {

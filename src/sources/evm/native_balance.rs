@@ -126,7 +126,6 @@ impl EvmSource {
         asked
     }
 
-    /// Queries the balances once for each transaction.
     async fn balances_once<'a>(
         &self,
         wallet: &Account,

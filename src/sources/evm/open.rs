@@ -15,7 +15,6 @@ use crate::rpc::{
 };
 use crate::sources::chunk::Tip;
 
-/// Returns the chain's id.
 const CHAIN_METHOD: &str = "eth_chainId";
 
 /// Blocks by which the servers of a chain usually differ.
@@ -39,7 +38,6 @@ pub(super) struct ReadTarget {
     pub(super) options: CallOptions,
 }
 
-/// An open list.
 pub(super) struct OpenedList {
     pub(super) kind: Discovery,
     pub(super) lister: Lister,

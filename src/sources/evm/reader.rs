@@ -22,7 +22,6 @@ use crate::sources::prefetch::{
 type Chunk = Result<RawChunk>;
 type Listed = (Lister, Result<Option<Window>>);
 
-/// State of the list.
 enum Listing {
     /// To be opened down from this height; `None`: from the head.
     Closed(Option<Height>),
@@ -34,7 +33,6 @@ enum Listing {
     Done,
 }
 
-/// Reads one gap.
 pub(crate) struct EvmReader(Reading);
 
 impl EvmReader {
@@ -269,7 +267,6 @@ impl Reading {
         Ok(chunk)
     }
 
-    /// The next chunk, if it is ready and accepted.
     fn pop_ready(&mut self) -> Option<RawChunk> {
         let (count, chunk) = self.chunks.pop_ready()?;
         match self.accept(chunk) {
@@ -284,7 +281,6 @@ impl Reading {
         }
     }
 
-    /// Whether the next chunk is ready and can be joined with the one above.
     fn is_above_ready(&self, upper: &RawChunk) -> bool {
         let Some(Fetch::Ready(Ok(lower))) = self.chunks.values().next().map(|slot| &slot.fetch)
         else {

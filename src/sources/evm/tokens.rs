@@ -71,7 +71,6 @@ impl<T> Given<T> {
 /// The data of an `eth_call`.
 pub(super) type Data = Given<Vec<u8>>;
 
-/// A token's answers.
 #[derive(Debug, Clone, Default)]
 struct TokenAnswer {
     symbol: Given<Arc<str>>,

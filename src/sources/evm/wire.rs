@@ -64,7 +64,6 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     format!("0x{}", hex::encode(bytes))
 }
 
-/// A filter for logs in a range of blocks.
 pub(crate) fn log_filter(
     (low, high): (Height, Height),
     by: impl IntoIterator<Item = (&'static str, Value)>,
@@ -74,7 +73,6 @@ pub(crate) fn log_filter(
     range.into_iter().chain(by).collect()
 }
 
-/// A log query.
 pub(super) fn logs_call<const N: usize>(
     range: (Height, Height),
     by: [(&'static str, Value); N],
@@ -203,13 +201,11 @@ fn named(all: &[&RawValue], hash: &Word) -> Option<Box<RawValue>> {
     all.iter().find(is_it).map(|raw| (*raw).to_owned())
 }
 
-/// One transaction of a full block.
 pub(super) fn transaction_in(block: &RawValue, hash: &Word) -> Option<Box<RawValue>> {
     let block: Whole<'_> = serde_json::from_str(block.get()).ok()?;
     named(&block.transactions, hash)
 }
 
-/// One receipt of a block's receipts.
 pub(super) fn receipt_in(receipts: &RawValue, hash: &Word) -> Option<Box<RawValue>> {
     let receipts: Vec<&RawValue> = serde_json::from_str(receipts.get()).ok()?;
     named(&receipts, hash)

@@ -45,7 +45,6 @@ pub(super) struct Depth {
     pub(super) total_max: usize,
 }
 
-/// Size limits of a chunk.
 #[derive(Debug)]
 pub(super) struct ChunkSizes {
     pub(super) chunk_min: usize,

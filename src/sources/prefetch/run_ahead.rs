@@ -22,7 +22,6 @@ impl RunAhead {
         Self::Transactions(usize::try_from(rows).unwrap_or(usize::MAX))
     }
 
-    /// What remains after `count` delivered transactions.
     pub(in crate::sources) fn after_delivery(self, count: usize) -> Self {
         match self {
             Self::Transactions(wanted) => Self::Transactions(wanted.saturating_sub(count)),

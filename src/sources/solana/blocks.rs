@@ -173,7 +173,6 @@ impl SolanaSource {
     }
 }
 
-/// Parameters of `getBlock` for a slot, with this level of transaction details.
 pub(super) fn block_params(slot: Height, details: &str) -> Value {
     let how = json!({
         "transactionDetails": details,

@@ -29,7 +29,6 @@ const PAGE_SIZES: [usize; 2] = [1000, 100];
 /// Size of the first page: small, so that the first rows come early.
 pub(super) const PAGE_FIRST: usize = 100;
 
-/// A page to be requested.
 #[derive(Debug, Clone)]
 pub(super) struct PageQuery {
     pub(super) low: Height,
@@ -71,7 +70,6 @@ impl PageQuery {
     }
 }
 
-/// A page of full transactions.
 #[derive(Debug)]
 pub(super) struct FullPage {
     pub(super) txs: Vec<Timed>,

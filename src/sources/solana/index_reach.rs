@@ -106,7 +106,6 @@ struct Known {
     presumed: Height,
 }
 
-/// What is known about the lists of each endpoint.
 #[derive(Debug, Default)]
 pub(super) struct IndexReach(Mutex<HashMap<(EndpointId, IndexedList), Known>>);
 
@@ -154,14 +153,12 @@ impl IndexReach {
         known.presumed = known.presumed.max(slot);
     }
 
-    /// Endpoints whose list has reached a slot.
     fn reached(&self, list: IndexedList, slot: Height) -> BTreeSet<EndpointId> {
         let all = lock(&self.0);
         let reached = all.iter().filter(|((_, of), known)| *of == list && known.newest >= slot);
         reached.map(|((endpoint, _), _)| *endpoint).collect()
     }
 
-    /// The one of these endpoints whose list reaches farthest.
     pub(super) fn farthest(&self, list: IndexedList, of: &[EndpointId]) -> Option<EndpointId> {
         let all = lock(&self.0);
         let newest = |id: &EndpointId| all.get(&(*id, list)).map_or(0, |known| known.newest);

@@ -29,7 +29,6 @@ pub(super) struct Listing {
     pub(super) has_moved: bool,
     /// A chunk has reported that the list was read to its end.
     pub(super) is_reported: bool,
-    /// The endpoint of the last page.
     pub(super) last_by: Option<EndpointId>,
     /// The endpoints of the last two pages that overlapped as they must.
     pub(super) answered_by: [Option<EndpointId>; 2],
@@ -158,7 +157,6 @@ impl Listing {
         self.list.has_ended() && !self.list.is_passed() && self.proof == EndProof::Open
     }
 
-    /// The endpoints that reported the end.
     pub(super) fn ended_by(&self) -> [Option<EndpointId>; 2] {
         match self.list.kind {
             Kind::Wallet => self.answered_by,

@@ -88,7 +88,6 @@ struct Amount<'a> {
     decimals: u8,
 }
 
-/// A swap in a pool.
 #[derive(Debug, Clone, Copy)]
 struct Swap {
     price: Price,

@@ -120,7 +120,6 @@ impl Segments {
             .map_or(SegmentAnchor::None, SegmentAnchor::Entry)
     }
 
-    /// The requests that are due.
     pub(super) fn requests(&mut self, room: PageRoom) -> Vec<SegmentRequest> {
         let mut requests = Vec::new();
         let (mut active, mut held, mut at) = (0, 0, 0);

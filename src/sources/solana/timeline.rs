@@ -12,7 +12,6 @@ use crate::sources::prefetch::{ChunkSizes, Fetch, Ready, ReorderBuffer, Slot};
 
 /// Newest first, then by id.
 type Key = (Reverse<Height>, TxId);
-/// A transaction with its block's time.
 pub(super) type Timed = (Box<Transaction>, UnixSeconds);
 pub(super) type ReadyTxs = Ready<Timed, TxId>;
 

@@ -12,7 +12,6 @@ use crate::sources::hash_check::HashAnswer;
 pub(super) const BLOCK_MILLIS: u64 = 3000;
 
 impl TronSource {
-    /// The newest solid block.
     pub(super) async fn solid_head(&self, options: &CallOptions) -> Result<Block> {
         let reply = self.post("walletsolidity/getnowblock", &json!({}), options).await?;
         let block = self.read_block(&reply)?;

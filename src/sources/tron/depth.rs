@@ -156,7 +156,6 @@ pub(super) struct EventDepth {
     pub(super) doubts: Doubts,
 }
 
-/// The endpoints that keep events of a height.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EventEndpoints {
     pub(super) ids: Vec<EndpointId>,
@@ -260,7 +259,6 @@ impl TronSource {
         lock(&self.inner.depths).by.entry(id).or_default().is_unsteady = true;
     }
 
-    /// Records that an endpoint did not answer a search.
     pub(super) fn record_search_failure(&self, id: EndpointId) {
         lock(&self.inner.depths).by.entry(id).or_default().failed_at = Some(Instant::now());
     }

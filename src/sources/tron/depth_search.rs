@@ -241,7 +241,6 @@ impl TronSource {
         pool_filter(&self.inner.references.pools, range)
     }
 
-    /// The height of the oldest event in a search's answer.
     async fn oldest_event(
         &self,
         filter: Value,

@@ -186,7 +186,6 @@ impl TronSource {
         Ok(Fetched::Transaction(Box::new(tx)))
     }
 
-    /// Sets the two assets of a protocol exchange.
     async fn set_exchange_assets(
         &self,
         exchange: ExchangeId,

@@ -115,7 +115,6 @@ impl Indexed {
     }
 }
 
-/// One answer about a busy account.
 #[derive(Debug)]
 pub(super) enum BusyAnswer {
     /// The newest and the oldest entry of the page, and whether the page was full.

@@ -102,7 +102,6 @@ impl TronSource {
         Ok(None)
     }
 
-    /// Whether the endpoint's own head is far above the block.
     async fn is_far_above(
         &self,
         id: EndpointId,
@@ -114,7 +113,6 @@ impl TronSource {
         block.is_some_and(is_above)
     }
 
-    /// The endpoints that may return internal transactions.
     pub(super) fn internal_givers(&self) -> Vec<EndpointId> {
         let (mut ids, givers) = (self.endpoint_ids(), lock(&self.inner.internal_givers));
         ids.retain(|id| givers.may_give(*id, &self.inner.limits));

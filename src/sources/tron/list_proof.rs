@@ -16,7 +16,6 @@ const CHECK_ANSWERS: u64 = 4;
 /// back.
 const SHOWN_AGE_MAX: Duration = Duration::from_secs(60);
 
-/// State of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum QueryState<T> {
     Open,

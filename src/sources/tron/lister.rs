@@ -18,7 +18,6 @@ const NUDGE: u64 = 500;
 /// fallen behind.
 const BETWEEN_ANSWERS: u64 = 2;
 
-/// A list and the state of its next query.
 #[derive(Debug)]
 pub(super) struct ListState {
     pub(super) kind: ListKind,

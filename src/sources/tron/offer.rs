@@ -14,7 +14,6 @@ use crate::rpc::EndpointId;
 /// Entries at which a page may have been cut by a limit of the index's own: no index gives fewer.
 const LIMIT_MIN: usize = 10;
 
-/// How a list was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListRefusal {
     /// The path does not exist.
@@ -142,7 +141,6 @@ impl Offers {
         all.iter().filter_map(|id| self.by.get(&(*id, kind))?.paused_until).min()
     }
 
-    /// Endpoints that may be queried for a list now.
     pub(super) fn open(&self, all: &[EndpointId], kind: ListKind, now: Instant) -> Vec<EndpointId> {
         all.iter().copied().filter(|id| self.is_open((*id, kind), now)).collect()
     }

@@ -11,7 +11,6 @@ use crate::domain::Height;
 use crate::rpc::{CallOptions, ChainCheck, CheckOutcome, EndpointId, Result, checked};
 use crate::sources::chunk::{GapRequest, Tip};
 
-/// The range of a read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReadRange {
     pub(super) high: Height,
@@ -24,7 +23,6 @@ pub(super) struct ReadRange {
 
 /// About fifty minutes: a server that lags more is not waited for.
 const EVENTS_BEHIND_MAX: u64 = 1_000;
-/// Returns the chain's id.
 const CHAIN_METHOD: &str = "eth_chainId";
 
 impl TronSource {

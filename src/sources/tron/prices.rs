@@ -247,7 +247,6 @@ fn smaller(ranges: &[Range], message: &str) -> Option<Vec<Range>> {
     })
 }
 
-/// A filter for price events of pools in a range.
 pub(super) fn pool_filter(pools: &[Account], range: Range) -> Value {
     let emitters: Vec<String> = pools.iter().map(|pool| evm_wire::hex(pool)).collect();
     let by = [("address", json!(emitters)), ("topics", json!([TOPICS]))];

@@ -33,13 +33,11 @@ enum Event {
     Page(usize, Result<(Page, EndpointId), ListError>),
     /// Whether an endpoint returned lists while events are read.
     Probed(bool),
-    /// The proof of the lists.
     ProofAnswer(Result<ProofAnswer>),
     Searched(Vec<HeightRange>, Result<Vec<(Found, bool)>>),
     Fetched(Key, Result<Fetched>),
 }
 
-/// Reads one gap.
 pub(crate) struct TronReader(Reading);
 
 impl TronReader {

@@ -63,7 +63,6 @@ impl<T> Field<T> {
 /// Answers that a token has no symbol or no decimals, after which it counts as having none.
 const ABSENCES: u32 = 2;
 
-/// A token in progress.
 #[derive(Debug, Clone)]
 struct PendingToken {
     mint: Address,

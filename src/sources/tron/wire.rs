@@ -393,7 +393,6 @@ pub(super) fn quantity(raw: &RawValue) -> Option<u64> {
     hex_number(&serde_json::from_str::<Text<'_>>(raw.get()).ok()?)
 }
 
-/// The quantity in the first of some answers.
 pub(super) fn first_quantity(answers: &[CallOutcome]) -> Option<u64> {
     quantity(answers.first()?.as_ref().ok()?)
 }
@@ -432,7 +431,6 @@ pub(super) fn block_events(body: &[u8]) -> BlockEvents {
     topic.map_or(BlockEvents::Unknown, BlockEvents::Some)
 }
 
-/// The heights of events.
 pub(super) fn heights(raw: &RawValue) -> Option<Vec<Height>> {
     #[derive(Deserialize)]
     struct At<'a> {

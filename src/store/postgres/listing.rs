@@ -8,7 +8,6 @@ use crate::store::codec;
 use crate::store::schema::names::{RANGES, WALLETS};
 use crate::store::{DeliveredRange, Result, WalletId};
 
-/// The ranges of a wallet that a key has read.
 type Usage = (KeyId, WalletId, Vec<DeliveredRange>);
 
 calls! {

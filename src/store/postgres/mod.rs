@@ -71,7 +71,6 @@ defaults! {
         forgotten_rows: i64 = 5_000,
         /// Time after its last heartbeat for which a process holds its wallets.
         lease: Duration = Duration::from_secs(10),
-        /// Interval of heartbeats.
         heartbeat: Duration = Duration::from_secs(2),
         /// Interval after a failed heartbeat.
         heartbeat_pause: Duration = Duration::from_millis(200),

@@ -51,7 +51,6 @@ impl NameCache {
         until.is_none_or(|until| Instant::now() < until).then_some(token)
     }
 
-    /// The cached names of a slice.
     pub(super) fn known(&self, StoredSlice { tokens, venues, .. }: &StoredSlice) -> SliceNames {
         SliceNames {
             tokens: tokens.all.iter().map(|id| self.token(*id)).collect(),
@@ -59,7 +58,6 @@ impl NameCache {
         }
     }
 
-    /// The cached numbers of a token and a venue.
     pub(super) fn numbers(
         &self,
         chain: ChainId,

@@ -116,7 +116,6 @@ impl PgInner {
         Ok(found)
     }
 
-    /// Interns the venues that have no number.
     pub(super) async fn intern_venues(
         &self,
         connection: &Connection,

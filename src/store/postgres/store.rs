@@ -34,7 +34,6 @@ pub(super) struct PgInner {
     /// States of wallets that this process wrote last.
     pub(super) states: BoundedCache<WalletId, Stored>,
     pub(super) failures: Failures,
-    /// The timeline of the caches.
     timeline: tokio::sync::Mutex<Option<Arc<str>>>,
     closed: AtomicBool,
     /// Set by an incompatible migration of a newer program: the versions found and supported.

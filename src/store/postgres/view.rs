@@ -318,7 +318,6 @@ impl PgInner {
         Ok(row.map(|row| row.try_get(0)).transpose()?.map_or(0, unsigned))
     }
 
-    /// One column of a wallet's state.
     async fn column(&self, id: WalletId, name: &str) -> Called<Option<Vec<u8>>> {
         let sql = format!("SELECT {name} FROM blotter.wallet_state WHERE wallet = $1");
         let row = self.row(&sql, &[&number(id)]).await?;

@@ -21,7 +21,6 @@ use crate::store::trade_codec::{StoredTrade, decode_trade, encode_trade, is_deri
 use crate::store::values::{self, Gone, SecondRead};
 use crate::store::{Chunk, Result, StoreError, TokenRecord, WalletId, WalletPatch, Written};
 
-/// Rows with their keys, in order.
 type Keyed = Vec<(RowKey, StoredTrade)>;
 
 /// Rows as arguments of statements.
