@@ -18,7 +18,7 @@ use super::error::UpstreamError;
 use super::limits::PoolLimits;
 use super::priority::Priority;
 use super::selection;
-use crate::domain::lock;
+use crate::domain::{lock, opaque};
 
 /// The wallet for which a request is made, and its priority.
 #[derive(Debug, Clone)]
@@ -186,11 +186,7 @@ impl Drop for Watch<'_> {
     }
 }
 
-impl std::fmt::Debug for Admission {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Admission").finish_non_exhaustive()
-    }
-}
+opaque!(Admission);
 
 impl Admission {
     pub(super) fn new(endpoints: Vec<Endpoint>, limits: PoolLimits) -> Self {

@@ -1,6 +1,5 @@
 //! Scripted endpoints for unit tests, in this process: a function answers the requests.
 
-use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use super::pool::{CallOptions, Pool};
 use super::priority::Priority;
 use super::scheduler::Lane;
 use super::transport::{Request, Response, Transport, TransportError};
-use crate::domain::{Clock, UnixMillis};
+use crate::domain::{Clock, UnixMillis, opaque};
 
 #[derive(Debug)]
 pub(crate) struct Epoch;
@@ -47,11 +46,7 @@ pub(crate) struct ScriptedNodes {
     asked: Mutex<Vec<String>>,
 }
 
-impl fmt::Debug for ScriptedNodes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScriptedNodes").finish_non_exhaustive()
-    }
-}
+opaque!(ScriptedNodes);
 
 impl ScriptedNodes {
     pub(crate) fn new(answer: impl Fn(Asked<'_>) -> Answered + Send + Sync + 'static) -> Arc<Self> {

@@ -2,25 +2,17 @@
 //! configure instead. No requests are sent for this: entries come from the outcomes of ordinary
 //! reads.
 
-use crate::domain::Height;
+use crate::domain::{Height, named};
 use crate::rpc::EndpointStatus;
 
-/// Whether an endpoint offers an ability, as far as its answers have shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Offered {
-    Yes,
-    No,
-    /// No read has needed the ability yet.
-    Unknown,
-}
-
-impl Offered {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Yes => "yes",
-            Self::No => "no",
-            Self::Unknown => "unknown",
-        }
+named! {
+    /// Whether an endpoint offers an ability, as far as its answers have shown.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Offered {
+        Yes = "yes",
+        No = "no",
+        /// No read has needed the ability yet.
+        Unknown = "unknown",
     }
 }
 
@@ -37,50 +29,24 @@ pub struct Ability {
     pub most: Option<u64>,
 }
 
-/// The abilities that are reported; a closed list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AbilityKind {
-    SignatureLists,
-    TokenAccounts,
-    FullPages,
-    Logs,
-    Traces,
-    States,
-    AssetTransfers,
-    AccountLists,
-    InnerCalls,
-    Events,
+named! {
+    /// The abilities that are reported; a closed list.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum AbilityKind {
+        SignatureLists = "signature_lists",
+        TokenAccounts = "token_accounts",
+        FullPages = "full_pages",
+        Logs = "logs",
+        Traces = "traces",
+        States = "states",
+        AssetTransfers = "asset_transfers",
+        AccountLists = "account_lists",
+        InnerCalls = "inner_calls",
+        Events = "events",
+    }
 }
 
 impl AbilityKind {
-    pub const ALL: [Self; 10] = [
-        Self::SignatureLists,
-        Self::TokenAccounts,
-        Self::FullPages,
-        Self::Logs,
-        Self::Traces,
-        Self::States,
-        Self::AssetTransfers,
-        Self::AccountLists,
-        Self::InnerCalls,
-        Self::Events,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::SignatureLists => "signature_lists",
-            Self::TokenAccounts => "token_accounts",
-            Self::FullPages => "full_pages",
-            Self::Logs => "logs",
-            Self::Traces => "traces",
-            Self::States => "states",
-            Self::AssetTransfers => "asset_transfers",
-            Self::AccountLists => "account_lists",
-            Self::InnerCalls => "inner_calls",
-            Self::Events => "events",
-        }
-    }
-
     /// What the chain loses where no endpoint has this ability, or where all of them have pruned
     /// too much.
     pub fn loses(self) -> &'static str {

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::fmt;
 use std::sync::Arc;
 
 use super::ability::Ability;
@@ -15,7 +14,7 @@ use super::reports::{SourceStatus, TokenMeta};
 use super::scan::{ScanTarget, Scanned};
 use super::solana::{DROPPED, NOT_AVAILABLE, SolanaReader, SolanaSource};
 use super::tron::{TronReader, TronSource};
-use crate::domain::{Address, Doubts, Height, Moment, Price, Proof, TxId, Units};
+use crate::domain::{Address, Doubts, Height, Moment, Price, Proof, TxId, Units, opaque};
 use crate::rpc::{CallOptions, ChainChecks, Lane, Result, UpstreamError};
 
 /// Runs the same expression for every family.
@@ -46,11 +45,7 @@ enum Reader {
     Tron(Box<TronReader>),
 }
 
-impl fmt::Debug for GapReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GapReader").finish_non_exhaustive()
-    }
-}
+opaque!(GapReader);
 
 fn options(lane: &Lane) -> CallOptions {
     CallOptions::new(lane.clone())

@@ -2,21 +2,23 @@
 
 use super::receipts::TokenTransfer;
 use crate::decode::evm::{Account, NativeMove, Transaction, Word};
-use crate::domain::{Doubts, Height, UnixSeconds, Way};
+use crate::domain::{Doubts, Height, UnixSeconds, Way, named};
 use crate::rpc::CallOptions;
 
-/// A way to find a wallet's transactions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Discovery {
-    /// An open data gateway.
-    Portal,
-    /// An index's account lists.
-    Explorer,
-    /// `alchemy_getAssetTransfers` of the nodes.
-    Alchemy,
-    /// `eth_getLogs` of the nodes.
-    Logs,
+named! {
+    /// A way to find a wallet's transactions.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Discovery {
+        /// An open data gateway.
+        Portal = "portal",
+        /// An index's account lists.
+        Explorer = "explorer",
+        /// `alchemy_getAssetTransfers` of the nodes.
+        Alchemy = "alchemy",
+        /// `eth_getLogs` of the nodes.
+        Logs = "logs",
+    }
 }
 
 impl Discovery {
@@ -40,12 +42,7 @@ impl Discovery {
 
 impl std::fmt::Display for Discovery {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Portal => "portal",
-            Self::Explorer => "explorer",
-            Self::Alchemy => "alchemy",
-            Self::Logs => "logs",
-        })
+        f.write_str(self.name())
     }
 }
 
