@@ -69,7 +69,7 @@ mod sent_witness;
 mod single;
 mod subject;
 mod texts;
-mod tokens;
+pub(super) mod tokens;
 pub(super) mod wire;
 
 use std::collections::HashMap;

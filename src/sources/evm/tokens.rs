@@ -26,7 +26,7 @@ const ASKED: [[u8; 4]; 2] = [abi::SYMBOL, abi::DECIMALS];
 
 /// A token's answer about one field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Given<T> {
+pub(in crate::sources) enum Given<T> {
     /// No answer, or one that cannot be decoded.
     #[default]
     Unanswered,
@@ -36,12 +36,16 @@ pub(super) enum Given<T> {
 }
 
 impl<T> Given<T> {
+    pub(in crate::sources) fn of(value: Option<T>) -> Self {
+        value.map_or(Self::Nothing, Self::Value)
+    }
+
     pub(super) fn read(data: &Data, read: impl Fn(&[u8]) -> Option<T>) -> Self {
         match data {
             Given::Unanswered => Self::Unanswered,
             Given::Nothing => Self::Nothing,
             // Undecodable data from the token itself counts as no field.
-            Given::Value(data) => read(data).map_or(Self::Nothing, Self::Value),
+            Given::Value(data) => Self::of(read(data)),
         }
     }
 

@@ -12,6 +12,7 @@ use super::TronSource;
 use super::wire::{eth_call, is_empty};
 use crate::domain::Address;
 use crate::rpc::{CallOptions, CallOutcome, EndpointId, Result, unless_final};
+use crate::sources::evm::tokens::Given;
 use crate::sources::evm::{abi, wire as evm_wire};
 use crate::sources::reports::TokenMeta;
 use crate::sources::symbol::symbol;
@@ -22,22 +23,6 @@ pub(super) const DECIMALS: &str = "0x313ce567";
 /// The caller's address in read-only calls.
 const ZERO_ADDRESS: &str = "410000000000000000000000000000000000000000";
 
-/// An answer about one field of a token.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Answer<T> {
-    Value(T),
-    /// The contract has no such field, or rejects the call.
-    Absent,
-    /// `null` or nothing: no answer.
-    Silent,
-}
-
-impl<T> Answer<T> {
-    fn of(value: Option<T>) -> Self {
-        value.map_or(Self::Absent, Self::Value)
-    }
-}
-
 /// A field of a token over several answers.
 #[derive(Debug, Clone, Default)]
 struct Field<T> {
@@ -46,11 +31,11 @@ struct Field<T> {
 }
 
 impl<T> Field<T> {
-    fn take(&mut self, answer: Answer<T>) {
+    fn take(&mut self, answer: Given<T>) {
         match answer {
-            Answer::Value(value) => self.value = Some(value),
-            Answer::Absent => self.absences += 1,
-            Answer::Silent => {}
+            Given::Value(value) => self.value = Some(value),
+            Given::Nothing => self.absences += 1,
+            Given::Unanswered => {}
         }
     }
 
@@ -72,7 +57,7 @@ struct PendingToken {
     by_http: bool,
 }
 
-type Fields = (Answer<Arc<str>>, Answer<u8>);
+type Fields = (Given<Arc<str>>, Given<u8>);
 
 impl PendingToken {
     fn new(mint: Address) -> Self {
@@ -212,13 +197,13 @@ impl TronSource {
             let body = json!({"value": number.to_string()});
             let answer = self.post("wallet/getassetissuebyid", &body, options).await;
             let Some(reply) = unless_final(answer)? else {
-                return Ok((Answer::Absent, Answer::Absent));
+                return Ok((Given::Nothing, Given::Nothing));
             };
             let asset = serde_json::from_slice::<Asset>(&reply.body).ok();
             // A token that was moved exists: an empty answer is none.
             return Ok(match asset.filter(|asset| asset.id.is_some()).map(|one| one.meta(mint)) {
-                Some(meta) => (Answer::of(meta.symbol), Answer::of(meta.decimals)),
-                None => (Answer::Silent, Answer::Silent),
+                Some(meta) => (Given::of(meta.symbol), Given::of(meta.decimals)),
+                None => (Given::Unanswered, Given::Unanswered),
             });
         }
         let (symbol, decimals) = join(
@@ -236,7 +221,7 @@ impl TronSource {
         selector: &str,
         options: &CallOptions,
         decode: fn(&[u8]) -> Option<T>,
-    ) -> Result<Answer<T>> {
+    ) -> Result<Given<T>> {
         let body = json!({
             "owner_address": ZERO_ADDRESS,
             "contract_address": format!("41{}", hex::encode(contract.bytes())),
@@ -245,23 +230,22 @@ impl TronSource {
             "visible": false,
         });
         let answer = self.post("wallet/triggerconstantcontract", &body, options).await;
-        let Some(reply) = unless_final(answer)? else { return Ok(Answer::Absent) };
+        let Some(reply) = unless_final(answer)? else { return Ok(Given::Nothing) };
         if is_empty(&reply.body) {
-            return Ok(Answer::Silent);
+            return Ok(Given::Unanswered);
         }
         let data = serde_json::from_slice::<Constant>(&reply.body).ok().and_then(Constant::bytes);
-        Ok(Answer::of(data.as_deref().and_then(decode)))
+        Ok(Given::of(data.as_deref().and_then(decode)))
     }
 }
 
 /// An answer of JSON-RPC: an error is the contract's answer, `null` is none.
-fn read<T>(answer: &CallOutcome, decode: fn(&[u8]) -> Option<T>) -> Answer<T> {
+fn read<T>(answer: &CallOutcome, decode: fn(&[u8]) -> Option<T>) -> Given<T> {
     match answer {
-        Err(_) => Answer::Absent,
-        Ok(raw) => match evm_wire::returned(raw) {
-            Some(data) => Answer::of(decode(&data)),
-            None => Answer::Silent,
-        },
+        Err(_) => Given::Nothing,
+        Ok(raw) => {
+            evm_wire::returned(raw).map_or(Given::Unanswered, |data| Given::of(decode(&data)))
+        }
     }
 }
 
