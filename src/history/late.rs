@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ingest::{Ingest, IngestError};
 use crate::domain::{Doubts, Height, Span, TradeKey, TxId};
-use crate::sources::{LateAccounts, RawChunk, RawTx};
+use crate::sources::{RawChunk, RawTx};
 use crate::store::Chunk;
 
 /// The most stored rows of one second that are searched for rows of the same block.
@@ -75,12 +75,9 @@ fn chunk_of_height(span: &Span, height: Height, txs: Vec<RawTx>, missing: &[TxId
         low: height,
         high: height,
         txs,
-        late: Vec::new(),
         resume: span.resume.clone().filter(|_| span.low == height),
         proof: span.proof,
         missing: missing.into_iter().map(|id| (height, id)).collect(),
-        accounts: Vec::new(),
-        late_accounts: LateAccounts::Unreported,
-        tip: None,
+        ..RawChunk::default()
     }
 }

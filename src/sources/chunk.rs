@@ -27,7 +27,7 @@ pub struct GapRequest {
 }
 
 /// A part of the requested heights with all the wallet's successful transactions in it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RawChunk {
     pub low: Height,
     pub high: Height,
@@ -112,20 +112,9 @@ mod tests {
     use crate::domain::Doubts;
 
     fn chunk(low: Height, high: Height) -> RawChunk {
-        let (txs, late, missing) = (Vec::new(), Vec::new(), vec![(high, TxId::Evm([1; 32]))]);
+        let missing = vec![(high, TxId::Evm([1; 32]))];
         let (proof, resume) = (Proof::of(Way::Logs), Some(Resume(vec![9])));
-        RawChunk {
-            low,
-            high,
-            txs,
-            late,
-            resume,
-            proof,
-            missing,
-            accounts: Vec::new(),
-            late_accounts: LateAccounts::Unreported,
-            tip: None,
-        }
+        RawChunk { low, high, resume, proof, missing, ..RawChunk::default() }
     }
 
     #[test]

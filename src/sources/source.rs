@@ -15,7 +15,7 @@ use super::scan::{ScanTarget, Scanned};
 use super::solana::{DROPPED, NOT_AVAILABLE, SolanaReader, SolanaSource};
 use super::tron::{TronReader, TronSource};
 use crate::domain::{Address, Doubts, Height, Moment, Price, Proof, TxId, Units, opaque};
-use crate::rpc::{CallOptions, ChainChecks, Lane, Result, UpstreamError};
+use crate::rpc::{CallOptions, Lane, Result, UpstreamError};
 
 /// Runs the same expression for every family.
 macro_rules! each {
@@ -55,9 +55,11 @@ impl Source {
     /// Creates a reader; it sends requests only while it is polled.
     pub fn read(&self, request: GapRequest) -> GapReader {
         GapReader(match self {
-            Self::Solana(source) => Reader::Solana(Box::new(source.read(request))),
-            Self::Evm(source) => Reader::Evm(Box::new(source.read(request))),
-            Self::Tron(source) => Reader::Tron(Box::new(source.read(request))),
+            Self::Solana(source) => {
+                Reader::Solana(Box::new(SolanaReader::new(source.clone(), request)))
+            }
+            Self::Evm(source) => Reader::Evm(Box::new(EvmReader::new(source.clone(), request))),
+            Self::Tron(source) => Reader::Tron(Box::new(TronReader::new(source.clone(), request))),
         })
     }
 
@@ -82,8 +84,7 @@ impl Source {
 
     /// Whether at least one of several endpoints works, so that a failed read may succeed there.
     pub fn works_in_part(&self) -> bool {
-        let (pool, _) = each!(Self, self, source => source.nodes());
-        pool.works_in_part()
+        each!(Self, self, source => source.nodes()).0.works_in_part()
     }
 
     /// Hash of the block at a height; `None` where there is no block.
@@ -99,7 +100,7 @@ impl Source {
         lane: &Lane,
     ) -> Result<HashCheck> {
         let (options, mut question) = (options(lane), HashQuestion::new(expected));
-        let (pool, rest) = each!(Self, self, source => source.nodes());
+        let (pool, _, rest) = each!(Self, self, source => source.nodes());
         loop {
             let options = question.options(&options);
             let asked = each!(Self, self, source => source.block_hash(height, &options).await);
@@ -189,11 +190,7 @@ impl Source {
     /// Drives the chain-identity checks that no read waits for; never ready. Nothing else polls
     /// them: without it a pending check would keep its permit.
     pub async fn tend(&self) -> Infallible {
-        self.chain_checks().drive_queries().await
-    }
-
-    fn chain_checks(&self) -> &ChainChecks {
-        each!(Self, self, source => source.chain_checks())
+        each!(Self, self, source => source.nodes()).1.drive_queries().await
     }
 
     /// What is known of each endpoint's abilities, in the order of the status.

@@ -17,7 +17,7 @@ use super::{EvmSource, fees, receipts, wire};
 use crate::decode::evm::{self, Account, NativeFlows, Transaction, Word};
 use crate::domain::{Doubts, Height, Proof, TxId, Units, Way};
 use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Pool, Result};
-use crate::sources::chunk::{LateAccounts, RawChunk, RawTx};
+use crate::sources::chunk::{RawChunk, RawTx};
 
 /// Attempt at which transactions are also queried by their position, after two empty answers by
 /// hash.
@@ -106,18 +106,7 @@ impl EvmSource {
         let (txs, untimed) = timed(given.fetched, &given.times);
         let missing = given.missing.into_iter().chain(untimed);
         let missing = missing.map(|(height, hash)| (height, TxId::Evm(hash))).collect();
-        Ok(RawChunk {
-            low,
-            high,
-            txs,
-            late: Vec::new(),
-            resume: None,
-            proof,
-            missing,
-            accounts: Vec::new(),
-            late_accounts: LateAccounts::Unreported,
-            tip: None,
-        })
+        Ok(RawChunk { low, high, txs, proof, missing, ..RawChunk::default() })
     }
 
     /// One transaction with its network fee; failed transactions are returned too.

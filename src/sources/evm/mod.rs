@@ -84,7 +84,6 @@ pub use limits::EvmLimits;
 pub(super) use log_search::TRANSFER;
 pub(super) use reader::EvmReader;
 
-use super::chunk::GapRequest;
 use super::known_pools::KnownPools;
 use super::reference::ReferencePool;
 use super::reports::{SourceStatus, TokenMeta};
@@ -192,17 +191,9 @@ impl EvmSource {
         Self { inner: Arc::new(inner) }
     }
 
-    pub(super) fn chain_checks(&self) -> &Arc<ChainChecks> {
-        &self.inner.chain_checks
-    }
-
-    /// The nodes, and how long one rests that is alone with its answer.
-    pub(super) fn nodes(&self) -> (&Pool, Duration) {
-        (&self.inner.pool, self.inner.limits.bench)
-    }
-
-    pub(super) fn read(&self, request: GapRequest) -> EvmReader {
-        EvmReader::new(self.clone(), request)
+    /// The nodes, their chain checks, and how long one rests that is alone with its answer.
+    pub(super) fn nodes(&self) -> (&Pool, &ChainChecks, Duration) {
+        (&self.inner.pool, &self.inner.chain_checks, self.inner.limits.bench)
     }
 
     /// Whether a span that was read so counts towards a complete history.

@@ -36,7 +36,7 @@ enum Listing {
 pub(crate) struct EvmReader(Reading);
 
 impl EvmReader {
-    pub(super) fn new(source: EvmSource, request: GapRequest) -> Self {
+    pub(in crate::sources) fn new(source: EvmSource, request: GapRequest) -> Self {
         Self(Reading::new(source, request))
     }
 

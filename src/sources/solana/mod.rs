@@ -43,7 +43,6 @@ pub use limits::SolanaLimits;
 pub(super) use reader::SolanaReader;
 
 use super::ability::{Ability, AbilityKind};
-use super::chunk::GapRequest;
 use super::reports::SourceStatus;
 use crate::domain::{Height, lock};
 use crate::registry::Chain;
@@ -100,17 +99,9 @@ impl SolanaSource {
         Self { references: Arc::new(References::of(chain)), ..self }
     }
 
-    pub(super) fn chain_checks(&self) -> &Arc<ChainChecks> {
-        &self.inner.chain_checks
-    }
-
-    /// The nodes, and how long one rests that is alone with its answer.
-    pub(super) fn nodes(&self) -> (&Pool, Duration) {
-        (&self.inner.pool, self.inner.limits.bench)
-    }
-
-    pub(super) fn read(&self, request: GapRequest) -> SolanaReader {
-        SolanaReader::new(self.clone(), request)
+    /// The nodes, their chain checks, and how long one rests that is alone with its answer.
+    pub(super) fn nodes(&self) -> (&Pool, &ChainChecks, Duration) {
+        (&self.inner.pool, &self.inner.chain_checks, self.inner.limits.bench)
     }
 
     pub(super) async fn head(&self, options: &CallOptions) -> Result<Height> {

@@ -17,7 +17,7 @@ use super::timeline::{ReadyTxs, Timed};
 use super::wire::Balance;
 use crate::domain::{Doubts, Height, Proof, SourceAccount, Way};
 use crate::rpc::{CallOptions, EndpointId, Result, UpstreamError};
-use crate::sources::chunk::{GapRequest, LateAccounts, RawChunk, RawTx, Tip};
+use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
 use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, RunAhead, Urgency};
 
 /// False ends of pages in one read, after which lists take over.
@@ -313,13 +313,11 @@ impl PageReader {
             low,
             high,
             txs: txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect(),
-            late: Vec::new(),
-            resume: None,
             proof: Proof::of(Way::FullPages).with(doubts),
             missing,
             accounts: std::mem::take(&mut self.news),
-            late_accounts: LateAccounts::Unreported,
             tip: self.tip.take(),
+            ..RawChunk::default()
         }
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::full_pages::PageQuery;
 use super::list::Entry;
-use super::{SolanaLimits, SolanaSource};
+use super::{SolanaLimits, SolanaReader, SolanaSource};
 use crate::domain::{Address, Doubts, Height, TxId, UnixSeconds};
 use crate::registry::Registry;
 use crate::rpc::scripted::{NO_METHOD, NodeFault, ScriptedNodes, lane, rpc};
@@ -125,7 +125,7 @@ async fn read_by(pool: Pool, low: Height, high: Option<Height>) -> Result<(Vec<H
     let registry = Registry::embedded().unwrap();
     let source = SolanaSource::new(pool, None, SolanaLimits::default())
         .with_busy_account(registry.chain_named("solana").unwrap());
-    let mut reader = source.read(GapRequest {
+    let request = GapRequest {
         wallet: Address::Solana(WALLET),
         low,
         high,
@@ -135,7 +135,8 @@ async fn read_by(pool: Pool, low: Height, high: Option<Height>) -> Result<(Vec<H
         lane: lane(),
         first: false,
         another: None,
-    });
+    };
+    let mut reader = SolanaReader::new(source, request);
     let (mut found, mut doubts) = (Vec::new(), Doubts::NONE);
     while let Some(chunk) = reader.next().await? {
         found.extend(chunk.txs.iter().map(crate::sources::chunk::RawTx::height));

@@ -31,7 +31,7 @@ pub(crate) struct SolanaReader {
 }
 
 impl SolanaReader {
-    pub(super) fn new(source: SolanaSource, request: GapRequest) -> Self {
+    pub(in crate::sources) fn new(source: SolanaSource, request: GapRequest) -> Self {
         let (mut probe, mut pages) = (None, None);
         let is_wanted = request.high.is_none_or(|high| high >= FIRST_SLOT)
             && request.another != Some(Way::FullPages)

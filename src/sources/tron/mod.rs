@@ -51,7 +51,6 @@ use serde_json::Value;
 pub use wire::{reading as tron_reading, rpc_reading as tron_rpc_reading};
 
 use super::ability::{Ability, AbilityKind, Offered};
-use super::chunk::GapRequest;
 use super::known_pools::KnownPools;
 use super::reports::SourceStatus;
 use super::server_reach::{RecentHead, ServerReach};
@@ -127,17 +126,9 @@ impl TronSource {
         Self { inner: Arc::new(inner) }
     }
 
-    pub(super) fn chain_checks(&self) -> &Arc<ChainChecks> {
-        &self.inner.chain_checks
-    }
-
-    /// The nodes, and how long one rests that is alone with its answer.
-    pub(super) fn nodes(&self) -> (&Pool, Duration) {
-        (&self.inner.pool, self.inner.limits.bench)
-    }
-
-    pub(super) fn read(&self, request: GapRequest) -> TronReader {
-        TronReader::new(self.clone(), request)
+    /// The nodes, their chain checks, and how long one rests that is alone with its answer.
+    pub(super) fn nodes(&self) -> (&Pool, &ChainChecks, Duration) {
+        (&self.inner.pool, &self.inner.chain_checks, self.inner.limits.bench)
     }
 
     pub(super) async fn head(&self, options: &CallOptions) -> Result<Height> {

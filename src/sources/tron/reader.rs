@@ -19,7 +19,7 @@ use crate::decode::evm::{Account, Log};
 use crate::decode::tron::Transaction;
 use crate::domain::{Doubts, Height, Proof, Resume, TxId, Way};
 use crate::rpc::{CallOptions, EndpointId, Result, UpstreamError};
-use crate::sources::chunk::{GapRequest, LateAccounts, RawChunk, RawTx, Tip};
+use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
 use crate::sources::evm::TRANSFER;
 use crate::sources::prefetch::{
     ChunkSizes, Depth, PrefetchReader, Prefetcher, Ready, RunAhead, Urgency, drive, next_chunk,
@@ -41,7 +41,7 @@ enum Event {
 pub(crate) struct TronReader(Reading);
 
 impl TronReader {
-    pub(super) fn new(source: TronSource, request: GapRequest) -> Self {
+    pub(in crate::sources) fn new(source: TronSource, request: GapRequest) -> Self {
         Self(Reading::new(source, request))
     }
 
@@ -523,13 +523,11 @@ impl PrefetchReader for Reading {
             low,
             high,
             txs: txs.into_iter().map(raw).collect(),
-            late: Vec::new(),
             resume: self.timeline.edge.filter(|_| by_time && !self.ended).map(hint),
             proof,
             missing: missing.into_iter().map(|(height, id)| (height, TxId::Tron(id))).collect(),
-            accounts: Vec::new(),
-            late_accounts: LateAccounts::Unreported,
             tip: self.tip.take(),
+            ..RawChunk::default()
         }))
     }
 }
