@@ -361,7 +361,7 @@ mod tests {
         let found = quote(&Script { candles: Some(Answer::Price(30)), ..pools() }).await;
         assert_eq!(found.0, quoted(30, ValueSource::Candle));
         assert_eq!(quote(&pools()).await.0, Quote::Unavailable);
-        // The operator may repair the last source.
+        // The operator may fix the last source.
         let found = quote(&Script { candles: Some(Answer::Refuses), ..pools() }).await;
         assert_eq!(found.0, Quote::Later);
     }

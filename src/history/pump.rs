@@ -235,7 +235,7 @@ async fn run(
 mod tests {
     use super::*;
 
-    /// A pump whose task is gone after it has sent this.
+    /// A pump whose task ended after it sent these.
     fn stopped_after(sent: Vec<Fetched>) -> Pump {
         let (sender, chunks) = mpsc::channel(sent.len().max(1));
         for fetched in sent {
@@ -284,7 +284,7 @@ mod tests {
             (None, 2, news(Some((45, 80)), (25, 30), Partly), &[10], 0),
             (None, 1, news(Some((65, 65)), (55, 60), All), &[70, 40, 10], 1),
             (None, 1, news(Some((90, 95)), (55, 60), All), &[40, 10], 0),
-            // So it does with a later chunk, and not with one that reports other accounts.
+            // The same with a later chunk, but not with one that reports other accounts.
             (lowest, 2, news(None, (20, 24), All), &[70, 10], 1),
             (lowest, 2, news(None, (20, 24), Partly), &[70, 10], 1),
             (lowest, 2, news(None, (20, 24), Unreported), &[70, 40, 10], 2),

@@ -473,7 +473,7 @@ mod tests {
         assert_eq!(excluded(), 1);
         for answer in [Unknown, Odd] {
             advance(RIGHT_CHAIN_KEPT).await;
-            // What was right counts until it has been asked.
+            // A confirmed endpoint counts until it is queried again.
             slow_check(&world, Unknown, answer).await;
             let _ = timeout(UNKNOWN_COOLDOWN, world.checks.drive_queries()).await;
             assert_eq!(slow_check(&world, Unknown, answer).await, HashSet::from([1]));
@@ -525,7 +525,7 @@ mod tests {
         advance(RIGHT_CHAIN_KEPT / 2).await;
         world.check(&[]).await.unwrap();
         advance(RIGHT_CHAIN_KEPT / 2).await;
-        // Nothing but another chain takes it back.
+        // Only another chain revokes it.
         for answers in [&[Unknown][..], &[Mismatch, Match], &[], &[Silent]] {
             world.check(answers).await.unwrap();
             assert_eq!(world.traces().await, Ok(json!("0x1")), "{answers:?}");

@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(got, expected, "{status} {body}");
     }
 
-    /// The pool masks keys before it cuts: of half a key the rest would not be found.
+    /// The pool masks keys before it truncates: a truncated key would not be recognized.
     #[test]
     fn a_text_is_handed_on_whole() {
         let body = format!("{} key-at-the-end", "x".repeat(190));

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use crate::rpc::scripted::{ScriptedNodes, options};
 
-    /// Endpoints that are never asked.
+    /// Endpoints that are never queried.
     fn pool(endpoints: usize) -> Pool {
         let hosts = &["one", "other", "third"][..endpoints];
         ScriptedNodes::new(|_| unreachable!()).pool(hosts)
@@ -179,7 +179,7 @@ mod tests {
             (&[by(one, 0), by(one, 1)], Some(HashCheck::Differs)),
             (&[by(one, 0), by(other, 1)], Some(HashCheck::Unknown)),
             (&[none, (None, id(1))], Some(HashCheck::Gone)),
-            // One that has no block cannot agree with one that has another hash.
+            // An endpoint without the block does not confirm another hash.
             (&[by(one, 0), none], None),
             (&[none, by(one, 0)], None),
             (&[by(one, 0), none, by(one, 1)], Some(HashCheck::Differs)),

@@ -306,7 +306,7 @@ mod tests {
         PoolEvent { height, emitter: POOL.emitter, topics: vec![topic(topic0)], data }
     }
 
-    /// A pair of so many dollars a coin.
+    /// A pair with this price in dollars.
     fn sync(height: Height, dollars: u64) -> PoolEvent {
         let reserves = [Units::from(dollars) * Units::from(1_000_000_000_u64), ether(1_000)];
         event(height, SYNC, &reserves)
@@ -343,7 +343,7 @@ mod tests {
         let found = price(&POOL, &swap).unwrap();
         assert!(is_within(found, dollars(3_000), 1), "{found:?}");
         assert!(found.0.abs_diff(dollars(3_000).0) < 1_000_000_000, "{found:?}");
-        // Read the other way round it is more than any coin is worth.
+        // Inverted, the price exceeds the accepted maximum.
         assert_eq!(price(&ReferencePool { native_first: true, ..POOL }, &swap), None);
         let inverse: Units = (Units::ONE << 192) / root;
         let swap = event(7, SWAP_PANCAKE, &[Units::ZERO, Units::ZERO, inverse, deep]);

@@ -201,7 +201,7 @@ fn learned_prices_count_where_they_agree_nearby() {
     // The middle of the three nearest.
     let four = [learned(1, 1004, 1), learned(2, 1002, 2), learned(-3, 1003, 3), learned(99, 1, 4)];
     assert_eq!(at(&four), Some(1003));
-    // A wild one is left out, however near; two that disagree are no two.
+    // An outlier is rejected, however near; two that disagree do not count.
     let wild = [learned(0, 2000, 1), learned(20, 1000, 2), learned(30, 1001, 3)];
     assert_eq!(at(&wild), Some(1000));
     assert_eq!(at(&[learned(0, 1000, 1), learned(9, 1060, 2)]), None);
@@ -231,7 +231,7 @@ fn a_token_that_was_priced_within_a_minute_values_the_other() {
         valued_by(&[at(row(Sell, y, 80, Some(19)), 1, 4), near.clone()]),
         TokenValue::Nothing
     );
-    // A value that hangs on what the server holds is no price; one that waits is waited for.
+    // A value that depends on stored trades is no price; a pending one is waited for.
     let mut other = near.clone();
     other.valued = ValueSource::Learned;
     assert_eq!(valued_by(&[other.clone()]), TokenValue::Nothing);

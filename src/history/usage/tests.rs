@@ -1,4 +1,4 @@
-//! Deliveries against a model, and what memory keeps next to a store.
+//! Deliveries compared with a model, and what memory keeps in addition to the store.
 
 use std::collections::BTreeSet;
 
@@ -135,7 +135,7 @@ async fn open(cached: usize, ranges_max: usize) -> (tempfile::TempDir, Usage, [W
     (folder, Usage::new(store, cached, ranges_max), [one, other])
 }
 
-/// Hands out so many rows from one on, counted from the newest.
+/// Delivers this many rows from one on, counted from the newest.
 async fn deliver(usage: &Usage, wallet: WalletId, first: u32, count: u32) {
     let rows: Vec<TradeKey> = (first..first + count).map(key).collect();
     let above = first.checked_sub(1).map(key);
@@ -166,7 +166,7 @@ async fn what_is_delivered_while_a_pair_is_written_is_not_lost() {
     assert_eq!(stored(&usage, one).await, [range(0, 1)]);
     usage.flush().await.unwrap();
     assert_eq!(held(&usage), (0, vec![]));
-    // A mark without ranges wipes nothing.
+    // A mark without ranges removes nothing.
     lock(&usage.keys).get_mut(&KEY).unwrap().dirty.insert(one);
     usage.flush().await.unwrap();
     assert_eq!(stored(&usage, one).await, [range(0, 3)]);

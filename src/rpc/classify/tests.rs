@@ -248,7 +248,7 @@ fn a_method_is_absent_by_its_own_name_only() {
     let unknown = "transaction 0x5c not found";
     of("debug_traceTransaction", 200, -32000, unknown, RetryElsewhere);
     of("eth_chainId", 503, -32000, "the service is not available", Retry);
-    // A range or a depth takes no method away.
+    // An error about a range or a depth does not make a method unsupported.
     of("eth_getLogs", 200, -32005, "limit exceeded", ReduceRange);
 }
 

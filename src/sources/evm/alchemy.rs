@@ -433,7 +433,7 @@ mod tests {
         PageAsk { low: 0, end, page: 1, rows: None, confirms_end: false }
     }
 
-    /// Nearer to the page it may be the head of another server of the address.
+    /// A head nearer to the page may be of another server behind the address.
     #[test]
     fn a_head_next_to_a_page_is_far_above_it_by_the_margin_at_its_own_endpoint() {
         let head = |on: usize, height: Height| CallResponse {
@@ -467,7 +467,7 @@ mod tests {
         }
     }
 
-    /// Another server of the address may not have come so far, or the node was set up anew.
+    /// Another server behind the address may lag, or the node was restarted from older blocks.
     #[tokio::test(start_paused = true)]
     async fn a_head_that_a_node_named_is_believed_for_half_a_minute() {
         let pool = Model::new(Vec::new(), 10_000, Ways::default()).pool(&["one"]);
@@ -480,7 +480,7 @@ mod tests {
         assert!(lister.is_near(&ask));
     }
 
-    /// What catches up between a page and its head had not come so far when it gave the page.
+    /// A server that catches up between a page and its head lacked these blocks for the page.
     #[tokio::test(start_paused = true)]
     async fn a_node_that_comes_to_a_height_after_its_page_did_not_have_it_then() {
         let was_page = AtomicBool::new(false);
@@ -498,7 +498,7 @@ mod tests {
         assert_eq!(lister.reaches(&answers[0], 10_000).await, Ok(false));
     }
 
-    /// Nodes without a transfer, whose head is 3,000.
+    /// Nodes with head 3,000 and no transfers.
     fn low() -> Arc<ScriptedNodes> {
         nodes(|_, method, _| match method {
             METHOD => Ok(json!({"transfers": []})),
@@ -506,7 +506,7 @@ mod tests {
         })
     }
 
-    /// Another server of the address may be behind the one that named its head.
+    /// Another server behind the address may lag behind the one that reported its head.
     #[tokio::test(start_paused = true)]
     async fn near_the_head_three_pages_come_each_with_the_head_of_its_server() {
         let pool = low().pool(&["one"]);
@@ -518,7 +518,7 @@ mod tests {
         assert_eq!(reach, [Reach::Head(3_000); AGREEING_NEAR]);
     }
 
-    /// A page of an endpoint that never named a head, next to one that is far above.
+    /// A page of an endpoint without a known head, while another endpoint is far above.
     #[tokio::test(start_paused = true)]
     async fn the_head_of_one_endpoint_says_nothing_of_another_ones_pages() {
         let pool = low().pool_of_single_calls(&["one"]);

@@ -1,4 +1,4 @@
-//! Where lists of asset transfers go on and where they end.
+//! Continuation and end of lists of asset transfers.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ async fn found(mut lister: AlchemyLister) -> BTreeSet<u16> {
     found
 }
 
-/// A provider that gives so many of them, and no key.
+/// A provider whose pages have this many transfers and no key.
 #[tokio::test(start_paused = true)]
 async fn pages_of_many_transfers_alike_end_no_list_by_themselves() {
     for most in [100, 150] {
@@ -51,7 +51,7 @@ async fn pages_of_many_transfers_alike_end_no_list_by_themselves() {
     }
 }
 
-/// The first of each two answers has lost its key: all others are of a block that goes on.
+/// Every second answer lacks its key: the pages are of a block that continues.
 #[tokio::test(start_paused = true)]
 async fn a_page_without_a_key_is_cut_where_another_answer_has_one() {
     let asked = AtomicUsize::new(0);

@@ -468,8 +468,8 @@ mod tests {
 
     const WALLET: Account = [5; 20];
 
-    /// Settles answers about a purchase for native coin, of which a list shows the token that came.
-    /// The receipt has its transfer or no log at all.
+    /// Settles answers about a purchase for native coin, whose received token a list shows.
+    /// The receipt has the transfer's log or none.
     fn settled(one: &mut CandidateTx, has_log: bool) -> Option<EndpointId> {
         let hash = hex_text(&[1; 32]);
         let topics = [TRANSFER.to_owned(), hex_text(&[0; 32]), wire::topic(&WALLET)];
@@ -501,7 +501,7 @@ mod tests {
         assert_eq!((settled(&mut other, true), other.is_done(true)), (None, true));
     }
 
-    /// One that shows an account that is used all the time may know no such token of the wallet.
+    /// An index that lists a busy account's tokens may have none of the wallet's.
     #[tokio::test(start_paused = true)]
     async fn an_index_without_any_token_is_not_believed_where_receipts_show_some() {
         let nodes = nodes(|_, _, _| Ok(Value::Null));
@@ -523,7 +523,7 @@ mod tests {
         assert!(!none(&[fetched(None, true)]));
     }
 
-    /// The value of a trade may hang on it.
+    /// A trade's value may depend on it.
     #[tokio::test(start_paused = true)]
     async fn a_producer_that_no_node_shows_is_to_be_asked_for_later() {
         let by = |miner: Value| {
@@ -557,7 +557,7 @@ mod tests {
         }
     }
 
-    /// Near the head, a server that is behind has it by its hash a little later.
+    /// Near the head, a lagging server returns it by its hash a little later.
     #[tokio::test(start_paused = true)]
     async fn look_ups_by_hash_that_find_nothing_near_the_head_show_nothing_of_others() {
         for (head, is_forgotten) in [(60, false), (5_000, true)] {

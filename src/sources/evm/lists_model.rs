@@ -1,5 +1,5 @@
-//! A small chain with the three kinds of index over it, in this process: what they are asked is
-//! answered in their own wire shapes, with caps, page keys, lag and trouble.
+//! A small chain with the three kinds of index, in this process: requests are answered in the
+//! wire format of each, with caps, page keys, lag and faults.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -26,7 +26,7 @@ use crate::rpc::{EndpointConfig, Pool, PoolLimits, Request, Response, Transport,
 pub(super) const WALLET: Account = [0xaa; 20];
 pub(super) const ROUTER: Account = [0xb0; 20];
 pub(super) const POOL: Account = [0xb1; 20];
-/// `GPv2Settlement`, which the tables know.
+/// `GPv2Settlement`, which the tables contain.
 pub(super) const SETTLEMENT: Account = [
     0x90, 0x08, 0xd1, 0x9f, 0x58, 0xaa, 0xbd, 0x9e, 0xd0, 0xd6, 0x09, 0x71, 0x56, 0x5a, 0xa8, 0x51,
     0x05, 0x60, 0xab, 0x41,
@@ -45,7 +45,7 @@ pub(super) struct ModelTx {
     pub(super) failed: bool,
     /// Token transfers: from, to, amount.
     pub(super) tokens: Vec<(Account, Account, u64)>,
-    /// Calls below the outermost that gave native coin.
+    /// Inner calls that transferred native coin.
     pub(super) calls: Vec<(Account, Account, u64)>,
 }
 
@@ -78,7 +78,7 @@ defaults! {
         pub(super) cap: usize = 1000,
         /// Blocks of the gateway's answer, at most.
         pub(super) blocks: usize = 1000,
-        /// Every so-maniest request goes wrong; 0: none.
+        /// Every n-th request fails; 0: none.
         pub(super) trouble: usize = 0,
         pub(super) has_calls: bool = true,
         /// The first block of the gateway.
@@ -87,28 +87,28 @@ defaults! {
         pub(super) traces_from: Height = 0,
         /// By host: how far below the head its index is.
         pub(super) lag: HashMap<String, u64> = HashMap::new(),
-        /// How far below the head that the index reports its lists are.
+        /// Blocks by which its lists are below the reported head.
         pub(super) list_lag: u64 = 0,
         /// Every so-maniest answer to an account list is of a server so many blocks behind; 0:
         /// none.
         pub(super) behind_every: usize = 0,
         pub(super) behind: u64 = 0,
-        /// Answers to the list of calls that refuse it, at first; then it is there.
+        /// The first answers to the list of calls, which refuse it.
         pub(super) refuses_calls: usize = 0,
-        /// The list of calls of this host is there and has no row of anyone.
+        /// This host offers a list of calls without any row.
         pub(super) lists_no_calls_on: Option<&'static str> = None,
-        /// Every so-maniest page of account lists keeps so many rows; 0: none.
+        /// Every n-th page of account lists is cut to `kept` rows; 0: none.
         pub(super) short_every: usize = 0,
         pub(super) kept: usize = 0,
         /// The first block of which one of the lists has rows.
         pub(super) lists_from: Option<(&'static str, Height)> = None,
         /// Blocks between rows of accounts that others use; 0: none.
         pub(super) busy_apart: usize = 0,
-        /// In one list, with so many answers of that kind.
+        /// The list, the fault, and the number of answers with it.
         pub(super) busy_fault: Option<(&'static str, BusyFault, usize)> = None,
-        /// A status and a body in place of the gateway's first answers about its metadata, so many.
+        /// Status and body of the gateway's first answers about its metadata, and their number.
         pub(super) metadata: Option<(u16, &'static str, usize)> = None,
-        /// With what the gateway refuses the first queries for traces.
+        /// Texts with which the gateway refuses the first queries for traces.
         pub(super) refuses_traces: Vec<&'static str> = Vec::new(),
     }
 }
@@ -523,7 +523,7 @@ fn portal_rows(tx: &ModelTx, traced: bool, is_probe: bool) -> Option<Value> {
     }))
 }
 
-/// Of endpoints that nothing is known of.
+/// A client of endpoints about which nothing is known yet.
 pub(super) fn client(pool: Pool) -> ListClient {
     let abilities = Arc::default();
     let (counting, nodes) = (None, None);

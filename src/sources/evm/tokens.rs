@@ -255,10 +255,10 @@ mod tests {
     #[derive(Debug, Default)]
     struct Contracts {
         multicall: bool,
-        /// Answers with null: every so-maniest call, and every call.
+        /// Answers with null: every n-th call, or every call.
         null_every: usize,
         is_silent: bool,
-        /// A token on whose calls every node works too long, alone or with others in one.
+        /// A token whose calls time out on every node, alone or in a Multicall.
         endless: Option<u8>,
         /// No answer at all.
         is_down: bool,
@@ -345,7 +345,7 @@ mod tests {
         contracts.pool(&["one"])
     }
 
-    /// What 60 tokens are, on a chain that has the contract or not.
+    /// Metadata of 60 tokens, on a chain with or without the Multicall contract.
     async fn metas(has_contract: bool, contracts: Contracts) -> Vec<TokenMeta> {
         metas_of(1..=60, has_contract, contracts).await.unwrap()
     }
@@ -378,7 +378,7 @@ mod tests {
         }
     }
 
-    /// A client's text for a call that fails on every node.
+    /// A client's error text for a call that fails on every node.
     #[tokio::test(start_paused = true)]
     async fn a_token_whose_code_breaks_off_has_no_decimals() {
         let nodes = nodes(|_, _, _| Err(NodeFault::Rpc(-32000, "stack underflow (0 <=> 4)")));
@@ -387,7 +387,7 @@ mod tests {
         assert_eq!(metas, Ok(vec![TokenMeta { mint, symbol: None, decimals: None }]));
     }
 
-    /// The same whether the chain has the contract, lacks it, or answers nothing for it.
+    /// The same with and without the contract, and where its calls return nothing.
     #[tokio::test(start_paused = true)]
     async fn tokens_tell_what_they_can_with_and_without_the_contract() {
         for (has_contract, multicall) in [(true, true), (true, false), (false, false)] {

@@ -301,7 +301,7 @@ mod tests {
         assert_eq!((window(&one), one.list_depth(50, Urgency::Next)), (30, 30));
         one.count_delivered(30);
         assert!(one.is_premature(Urgency::Ahead), "all that was wanted is delivered");
-        // It gave fewer rows than were wanted.
+        // It delivered fewer rows than requested.
         one.set_run_ahead(RunAhead::rows(40));
         assert_eq!(window(&one), 80);
         one.count_delivered(45);

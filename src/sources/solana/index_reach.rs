@@ -498,7 +498,7 @@ mod tests {
         assert!(is_taken(1_000), "another index, and no busy account");
         reach.note(other, Shown::Newest(1_000));
         assert!(is_taken(970) && !is_taken(971));
-        // Its own head is further up by now.
+        // Its own head is higher by now.
         reach.presume(OF, 1_005);
         assert!(is_taken(1_005) && !is_taken(1_006));
         assert!(!reach.is_presumed((EndpointId(2), OF.1), 971, 30));

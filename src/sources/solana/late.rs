@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(late.seen.len(), 990);
         late.forget_above(19);
         assert_eq!(late.seen.len(), 10);
-        // What is still known is no news; what was forgotten would be.
+        // Known transactions are skipped; forgotten ones are reported again.
         late.add(&[entry(15), entry(19)], 5);
         assert!(!late.is_open());
         late.add(&[entry(20)], 5);

@@ -314,8 +314,8 @@ mod tests {
     }
 
     proptest! {
-        /// Flipped orders, short pages and lying empty answers: in the end every entry was seen,
-        /// and never was a slot above the frontier missing one.
+        /// With reversed orders, short pages and false empty answers every entry is seen at last,
+        /// and no slot above the frontier ever lacks one.
         #[test]
         fn sees_every_entry(
             slots in proptest::collection::vec(1_u64..30, 0..60),
@@ -392,7 +392,7 @@ mod tests {
         }
     }
 
-    /// The page that has it holds as many entries as the one that lacks it, which began further up.
+    /// The page with the entry has as many entries as the one without, which began higher.
     #[test]
     fn an_entry_that_one_answer_left_out_keeps_no_list_open() {
         let [first, left_out, last] = [entry(40, 1), entry(30, 3), entry(20, 4)];

@@ -83,7 +83,7 @@ mod tests {
             (&[9, 8, 7][..], &[9, 8, 7][..], &[9, 8, 7][..]),
             (&[9, 7, 5], &[9, 8, 7], &[9, 8, 7]),
             (&[9, 8], &[9, 8, 7, 3], &[9, 8]),
-            // A server that is behind: what lies between the two is in neither.
+            // A lagging server: neither page has the slots in between.
             (&[9, 8, 7], &[5, 4], &[9, 8, 7]),
             // Nothing below the lowest entry so far, or no order.
             (&[9], &[9, 8, 7, 3], &[9, 8, 7, 3]),
@@ -101,7 +101,7 @@ mod tests {
         }
     }
 
-    /// Of the newest page, what only a server that is behind shows is not gone on from.
+    /// The newest page does not continue from an entry that only a lagging server returns.
     #[test]
     fn the_newest_page_goes_no_further_than_both_answers() {
         let joined = page(&[9], ONE).joined(page(&[6, 5, 4], OTHER), None);
@@ -118,7 +118,7 @@ mod tests {
         }
         assert_eq!(below_nine(&[12, 9], &[9, 8]).by, OTHER);
         assert_eq!(below_nine(&[], &[9]).by, OTHER);
-        // Neither has an order: nothing of it is an end.
+        // Neither page is in order: none shows an end.
         assert!(below_nine(&[7, 9, 8], &[8, 9, 7]).goes_on);
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn transaction(slot: Height, signature: &str) -> Value {
 /// A node that finds cursors in its blocks.
 #[derive(Debug)]
 struct Node {
-    /// The slot that its lists have come to; 0: they give nothing at all.
+    /// The highest slot of its lists; 0: they are empty.
     listed: AtomicU64,
     exists: bool,
 }
@@ -108,7 +108,7 @@ impl Node {
     }
 }
 
-/// By a source that has learned nothing yet: the slots that are found, and the doubts.
+/// Reads by a new source; returns the found slots and the doubts.
 async fn read(
     node: &Arc<Node>,
     low: Height,
@@ -156,7 +156,7 @@ async fn a_list_that_is_behind_the_signature_it_begins_at_fills_nothing() {
         node.listed.store(HEAD, Ordering::Relaxed);
         assert_eq!(read(&node, low, Some(high)).await, Ok((vec![900], Doubts::NONE)));
     }
-    // What lies below is listed.
+    // Lower slots are listed.
     assert_eq!(read(&Node::new(800, true), 400, Some(600)).await, Ok((vec![500], Doubts::NONE)));
 }
 
@@ -195,7 +195,7 @@ async fn the_end_of_a_list_is_asked_of_another_node_than_one_that_does_not_say_w
     assert_eq!(read_by(pool, 0, None).await, Ok((OWN.to_vec(), Doubts::NONE)));
 }
 
-/// A list from its top may begin far above: not for a failure that passes.
+/// A list from the top may begin far above: a temporary failure does not start one.
 #[tokio::test(start_paused = true)]
 async fn blocks_above_that_are_not_given_for_a_moment_are_waited_for() {
     for (fails, code, waits) in [

@@ -378,7 +378,7 @@ mod tests {
     }
 
     impl Index<'_> {
-        /// Goes on behind the place of a token, also where that is above its head.
+        /// Continues behind a token's position, also if that is above its head.
         fn page(self, query: &PageQuery) -> FullPage {
             let from = query.token.as_ref().map_or(0, |token| token.parse().unwrap());
             let all = self.entries.iter().enumerate().skip(from);
@@ -426,7 +426,7 @@ mod tests {
     fn a_page_of_a_server_that_is_behind_is_not_gone_on_from() {
         let entries: Vec<Mark> = (91..=100).rev().map(|slot| mark(slot, 0)).collect();
         assert_eq!(read(&entries, None, false), (entries.clone(), 4));
-        // The second page would begin with 95: what is between that and 97 is not there yet.
+        // The second page would begin with 95: the slots up to 97 are not indexed yet.
         assert_eq!(read(&entries, Some((2, 95)), false), (entries, 5));
     }
 
@@ -462,7 +462,7 @@ mod tests {
             Index { head, ..whole }.give(&mut lower, SegmentAnchor::None);
             assert_eq!(lower.newest, Some(mark(newest, 0)));
             whole.give(&mut upper, SegmentAnchor::Entry(mark(newest, 0)));
-            // Where it began with 50, the upper one is shown 55 too.
+            // Where it begins with 50, the upper segment gets 55 too.
             let is_whole = newest == 55;
             assert_eq!((upper.has_ended(), upper.is_lost()), (is_whole, !is_whole));
         }

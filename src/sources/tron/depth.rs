@@ -307,7 +307,7 @@ mod tests {
     use super::super::fake::{self, ScriptedNodes, options};
     use super::*;
 
-    /// Of a node that answers no search.
+    /// A node that answers no search.
     const FAILS: Height = Height::MAX;
 
     /// Nodes that have events of the reference pools in every block from a height on.
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(from(&source, 0).await, 0);
         let deep = source.event_endpoints(10);
         assert_eq!((deep.ids, deep.is_alone), (vec![EndpointId(0)], false));
-        // It answers again, and has dropped them.
+        // It answers again, after it pruned them.
         two.store(70_000, Ordering::Relaxed);
         tokio::time::advance(DEPTH_AGE_MAX).await;
         assert_eq!(from(&source, 0).await, 0);
@@ -386,7 +386,7 @@ mod tests {
         assert!(!source.event_endpoints(10).is_alone, "another server may answer there now");
     }
 
-    /// The one that showed them has dropped them since.
+    /// The endpoint that showed them has pruned them since.
     #[tokio::test(start_paused = true)]
     async fn one_that_failed_is_asked_where_the_others_keep_no_more() {
         let (one, two) = (Arc::default(), Arc::default());

@@ -345,7 +345,7 @@ mod tests {
         assert!((3_100_000..3_101_000).contains(&from), "{from}: nothing shows what lay below");
     }
 
-    /// What was read further up shows nothing of where the chain's events begin.
+    /// Higher reads do not show where the chain's events begin.
     #[tokio::test(start_paused = true)]
     async fn the_first_events_are_those_of_all_blocks() {
         let nodes = node(0, 2_400_000);

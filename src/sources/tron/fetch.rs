@@ -263,7 +263,7 @@ pub(super) mod tests {
         seen
     }
 
-    /// The transaction and its info fail in so many first answers.
+    /// The first answers, by number, that report the transaction and its info as failed.
     fn nodes([failed, failed_infos]: [u64; 2]) -> Arc<ScriptedNodes> {
         let asked = [const { AtomicU64::new(0) }; 2];
         ScriptedNodes::new(move |(_, path, _)| {
@@ -316,7 +316,7 @@ pub(super) mod tests {
         }
     }
 
-    /// What an inner call names shows nothing of the transaction itself.
+    /// An inner call's entry does not show the transaction's result.
     #[tokio::test(start_paused = true)]
     async fn a_transaction_that_is_listed_without_its_result_is_failed_by_two_answers() {
         let seen = SeenTx { inner: true, ..SeenTx::default() };
@@ -341,7 +341,7 @@ pub(super) mod tests {
     const POOL: Account = [8; 20];
     pub(in super::super) const HOSTS: [&str; 2] = ["one", "other"];
 
-    /// Infos by how many were asked for before, and by the host that is asked.
+    /// Infos by the number of earlier queries, and by host.
     pub(in super::super) fn info_nodes(
         give: impl Fn(u64, &str) -> Value + Send + Sync + 'static,
     ) -> Arc<ScriptedNodes> {
@@ -439,7 +439,7 @@ pub(super) mod tests {
         assert_eq!(nodes.count("infobyid"), 22);
     }
 
-    /// Without its other asset such a trade has no row.
+    /// A trade without its other asset has no row.
     #[tokio::test(start_paused = true)]
     async fn a_trade_at_an_exchange_that_no_endpoint_gives_is_lost_for_now() {
         for (status, body) in [(405, json!({})), (404, json!({})), (200, json!({}))] {

@@ -477,7 +477,7 @@ mod tests {
         assert_eq!(page.rows.first().map(|row| row.at), Some(top));
     }
 
-    /// Refusals come at once, one after the other: they show nothing of how far a list has come.
+    /// Refusals arrive at once and do not show how far a list is indexed.
     #[tokio::test(start_paused = true)]
     async fn refusals_are_no_sign_that_a_list_shows_nothing() {
         let lists = Arc::new(Lists { newest: AtomicU64::new(1_000), ..Lists::default() });

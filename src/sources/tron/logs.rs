@@ -573,7 +573,7 @@ mod tests {
         assert_eq!(paced(top, [Some(200_000), None]).await, (false, 24));
     }
 
-    /// Two heads show for all answers of half a minute that it is far above.
+    /// Two heads prove for half a minute that it is far above.
     #[tokio::test(start_paused = true)]
     async fn far_below_the_head_it_is_asked_for_once() {
         assert_eq!(paced(window(10, 20), [Some(4_116), Some(4_117)]).await, (true, 2));

@@ -217,7 +217,7 @@ mod tests {
         assert!(offers.is_absent(&[ONE], &limits) && offers.of(ONE, &limits) == Some(false));
         assert!(!offers.has_worked(&[ONE], &limits));
         assert!(!offers.has_worked(&[ONE, OTHER], &limits), "the other one answers nothing");
-        // Another one has the list that this one lacks.
+        // Another endpoint has the list that this one lacks.
         offers.worked((OTHER, KIND));
         let both = [ONE, OTHER];
         assert!(offers.has_worked(&both, &limits) && !offers.is_absent(&both, &limits));
@@ -233,7 +233,7 @@ mod tests {
         assert!(!cut(ONE, 19) && cut(OTHER, 19));
     }
 
-    /// Answers enough, each counted, in a time in which a provider only suspends a client.
+    /// Enough counted answers, within a time in which a provider only suspends a client.
     #[tokio::test(start_paused = true)]
     async fn lists_are_not_absent_by_answers_of_a_short_time() {
         let limits = TronLimits::default();

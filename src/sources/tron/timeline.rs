@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(timeline.waiting(10), 2, "one below the wanted heights");
     }
 
-    /// What came was held against what the first answer had shown, and may lack the rest.
+    /// The transaction was checked against the first answer only, and may lack the rest.
     #[test]
     fn what_was_asked_for_by_one_answer_is_asked_for_again_where_the_next_one_shows_more() {
         let want = |_: &SeenTx| true;

@@ -526,7 +526,7 @@ impl HeightRange {
 mod tests {
     use super::*;
 
-    /// The pool masks keys before it cuts: of half a key the rest would not be found.
+    /// The pool masks keys before it truncates: a truncated key would not be recognized.
     #[test]
     fn the_text_of_a_refusal_is_handed_on_whole() {
         let body = format!("{} key-at-the-end", "x".repeat(190));
