@@ -158,10 +158,6 @@ impl Inner {
         *self.paused.borrow()
     }
 
-    pub(super) fn is_being_forgotten(&self, wallet: &Wallet) -> bool {
-        lock(&self.forgetting).contains(wallet)
-    }
-
     /// Closes a wallet's board and keeps readers away; `None` if another call does so already.
     fn begin_forgetting(&self, wallet: Wallet) -> Option<Forgetting<'_>> {
         let mut boards = lock(&self.boards);

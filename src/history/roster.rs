@@ -24,7 +24,7 @@ impl Inner {
         demand: impl FnOnce(&Arc<Board>) -> T,
     ) -> Result<T> {
         let mut boards = lock(&self.boards);
-        if self.is_being_forgotten(&wallet) {
+        if lock(&self.forgetting).contains(&wallet) {
             return Err(HistoryError::Overloaded);
         }
         if let Some(board) = boards.get(&wallet) {

@@ -17,7 +17,7 @@ use super::{EvmSource, fees, receipts, wire};
 use crate::decode::evm::{self, Account, NativeFlows, Transaction, Word};
 use crate::domain::{Doubts, Height, Proof, TxId, Units, Way};
 use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Pool, Result};
-use crate::sources::chunk::{RawChunk, RawTx};
+use crate::sources::chunk::{FoundTx, RawChunk, RawTx};
 
 /// Attempt at which transactions are also queried by their position, after two empty answers by
 /// hash.
@@ -109,24 +109,30 @@ impl EvmSource {
         Ok(RawChunk { low, high, txs, proof, missing, ..RawChunk::default() })
     }
 
-    /// One transaction with its network fee; failed transactions are returned too.
-    pub(super) async fn fetch_one(
+    /// One transaction with its network fee; `None` if no node has it in a block. Failed ones are
+    /// returned too.
+    pub(crate) async fn single(
         &self,
+        hash: Word,
         wallet: &Account,
-        candidate: Candidate,
         options: &CallOptions,
-    ) -> Result<Option<(RawTx, Option<Units>)>> {
-        // No list shows the wallet's other transactions in the block, so the block and its logs are
-        // checked.
-        let alone = HashMap::from([(candidate.block, 1)]);
-        let mut given = self.fetch_timed(vec![CandidateTx::new(candidate)], options).await?;
+    ) -> Result<Option<FoundTx>> {
+        let params = json!([wire::hex(&hash)]);
+        let answer = self.inner.pool.call("eth_getTransactionByHash", params, options).await?;
+        let Some(block) = wire::seen(&answer.result).and_then(|seen| seen.block) else {
+            return Ok(None);
+        };
+        // No list shows the wallet's other transactions there: the block and its logs are checked.
+        let alone = HashMap::from([(block, 1)]);
+        let candidate = CandidateTx::new(Candidate::bare(hash, block));
+        let mut given = self.fetch_timed(vec![candidate], options).await?;
         self.add_native(wallet, &mut given.fetched, &alone, options).await;
         self.add_producers(wallet, &mut given, options).await;
         if let Some(one) = given.fetched.first_mut() {
             self.verify_by_logs(wallet, &mut one.tx, options).await;
         }
         let fee = given.fetched.first().and_then(|one| one.fee);
-        Ok(timed(given.fetched, &given.times).0.pop().map(|tx| (tx, fee)))
+        Ok(timed(given.fetched, &given.times).0.pop().map(|raw| FoundTx { raw, fee }))
     }
 
     /// Of candidates that only brought something: those that the wallet sent or ran, or that came

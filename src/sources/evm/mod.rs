@@ -66,7 +66,6 @@ mod receipts;
 pub(super) mod scan;
 mod sent;
 mod sent_witness;
-mod single;
 mod subject;
 mod texts;
 pub(super) mod tokens;
