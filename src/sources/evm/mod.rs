@@ -46,7 +46,6 @@ mod native_tests;
 mod node_model;
 mod open;
 mod page_sizes;
-mod places;
 mod plain;
 mod pool_events;
 mod pool_names;
