@@ -380,6 +380,26 @@ fn what_a_closed_account_had_left_is_no_price() {
     assert_eq!(explained_rent(&tx), [None, Some(70_000)]);
 }
 
+/// An order of another account is closed in the same transaction: its owner gets what it had left.
+#[test]
+fn what_a_closed_account_leaves_to_others_is_no_part_of_a_price() {
+    for given in [["order", "owner"].as_slice(), &["order", "owner", "w"]] {
+        let mut tx = sold_to_curve();
+        tx.call("program of orders", given, &[1]);
+        tx.lamports("order", 70_000).drift("order", -70_000).drift("owner", 70_000);
+        check(&tx, "w", &[(Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun")]);
+        assert_eq!(explained_rent(&tx), [None, None]);
+    }
+    // The wallet's own may have as much left.
+    let mut tx = sold_to_curve();
+    tx.call("program of orders", &["own order", "w"], &[1]);
+    tx.lamports("own order", 70_000).drift("own order", -70_000).drift("w", 70_000);
+    tx.call("program of orders", &["order", "owner"], &[1]);
+    tx.lamports("order", 70_000).drift("order", -70_000).drift("owner", 70_000);
+    check(&tx, "w", &[(Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun")]);
+    assert_eq!(explained_rent(&tx), [None, Some(70_000)]);
+}
+
 /// A curve is paid by instruction: its price, a first fee that gives an account its rent, and one
 /// that does not.
 #[test]

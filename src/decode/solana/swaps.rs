@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::action::Action;
 use super::balances::{ACCOUNT_OVERHEAD, Asset, Flow, Ledger, Means};
 use super::scene::Scene;
 use crate::registry::{AccountKind, ProgramKind};
@@ -294,14 +295,31 @@ impl Scene<'_> {
     /// any more.
     fn residues(&self, ledger: &Ledger) -> (i128, i128) {
         let of_wallet = ledger.wallet.and_then(|at| ledger.residue.get(usize::from(at)));
-        let refunds: i128 = ledger
-            .residue
-            .iter()
+        let refunds: i128 = (0..=u8::MAX)
+            .zip(&ledger.residue)
             .zip(&self.tx.lamports)
-            .filter(|(residue, (_, after))| **residue < 0 && *after == 0)
-            .map(|(residue, _)| -*residue)
+            .filter(|((_, residue), (_, after))| **residue < 0 && *after == 0)
+            .filter(|((closed, residue), _)| self.may_refund(ledger, *closed, -**residue))
+            .map(|((_, residue), _)| -*residue)
             .sum();
         (of_wallet.copied().unwrap_or(0), refunds)
+    }
+
+    /// Whether what a closed account had left may have come to the wallet: a program moves lamports
+    /// between accounts that its call was given, and no other of them got exactly as many.
+    fn may_refund(&self, ledger: &Ledger, closed: u8, lamports: i128) -> bool {
+        let calls = self.tx.instructions.iter().filter(|call| call.action == Action::Call);
+        let given: Vec<&[u8]> = calls
+            .map(|call| self.tx.accounts_of(call))
+            .filter(|given| given.contains(&closed))
+            .collect();
+        let is_given = |account: u8| given.iter().any(|listed| listed.contains(&account));
+        let mut others = (0..=u8::MAX)
+            .zip(&ledger.residue)
+            .filter(|(account, residue)| ledger.wallet != Some(*account) && **residue == lamports);
+        // `jsonParsed` lists no accounts of some programs' calls.
+        given.is_empty()
+            || (ledger.wallet.is_some_and(is_given) && !others.any(|(other, _)| is_given(other)))
     }
 }
 
