@@ -810,6 +810,24 @@ fn a_platform_fee_by_a_call_of_the_aggregator_belongs_to_the_trade() {
     }
 }
 
+/// Next to another swap, a platform's fee is the one's that traded its token.
+#[test]
+fn a_platform_fee_belongs_to_the_swap_of_its_token() {
+    let mut tx = bought();
+    tx.account("w usdc", "USDC", "w", 2_000).account("p usdc", "USDC", "p", 0);
+    tx.account("w wif", "WIF", "w", 0).account("p wif", "WIF", "p", 500);
+    tx.account("x wif", "WIF", "x", 0);
+    tx.call(WHIRLPOOL, &["w usdc", "p usdc", "p wif", "w wif", "w", "p"], &[1]);
+    tx.transfer(2, "w usdc", "p usdc", "w", 1_000).transfer(2, "p wif", "w wif", "p", 70);
+    tx.transfer(1, "w wif", "x wif", "w", 2);
+    let rows = [
+        (Side::Buy, "BONK", 1_200, Some(950_000_000), "Raydium AMM v4"),
+        (Side::Sell, "USDC", 1_000, None, "Orca Whirlpool"),
+        (Side::Buy, "WIF", 68, None, "Orca Whirlpool"),
+    ];
+    check(&tx, "w", &rows);
+}
+
 /// What the account that pays the network's fee takes for it in a token is a fee, outside the trade;
 /// what a front end takes in a sponsored transaction is not.
 #[test]

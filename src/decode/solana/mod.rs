@@ -378,36 +378,40 @@ fn why_not(scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) -> Option<Note> {
 }
 
 /// Adds transfers of a traded token that are a platform's fee: another call of the program that led
-/// the swap, or a small transfer of its own.
+/// the swap, or a small transfer of its own. Of several swaps it is the one's that traded the token.
 fn add_platform_fees(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
-    let [swap] = swaps else { return };
-    let Some(leader) = swap.ranges.first().and_then(|range| scene.instruction(range.start)) else {
-        return;
-    };
-    let ranges = swap.ranges.clone();
-    // Programs of the tables may do other things with the traded token.
-    let is_known = scene.program(leader).is_some();
-    let led = |group: &Range<usize>| {
-        let mut programs = scene.programs(group);
-        programs.all(|one| scene.program(leader).is_some_and(|known| known.id == one.id))
-    };
-    let outside =
-        |group: &&Range<usize>| led(group) && !scene.may_exchange(group) && !ranges.contains(group);
+    let ranges: Vec<Range<usize>> = swaps.iter().flat_map(|swap| swap.ranges.clone()).collect();
+    let outside = |group: &&Range<usize>| !scene.may_exchange(group) && !ranges.contains(group);
     for group in scene.groups.iter().filter(outside) {
-        let same = scene.instruction(group.start).is_some_and(|i| i.program == leader.program);
         for flow in ledger.flows.iter().filter(|flow| group.contains(&flow.instruction)) {
             let (Asset::Token(_), Means::Transfer) = (flow.asset, flow.means) else { continue };
-            let traded = swap.net.get(flow.asset);
-            let amount = i128::from(flow.amount);
-            let small = amount.saturating_mul(PLATFORM_FEE_PART_MIN) <= traded.abs();
-            let sent = ledger.is_own(flow.from) && !ledger.is_own(flow.to);
-            let alone = group.len() == 1;
-            let counts = (same && (small || !is_known)) || (alone && small);
-            if sent && traded != 0 && counts && !pays_sponsor(scene, ledger, flow) {
-                swap.net.add(flow.asset, -amount);
+            let mut traded = swaps.iter_mut().filter(|swap| swap.net.get(flow.asset) != 0);
+            let (Some(swap), None) = (traded.next(), traded.next()) else { continue };
+            if is_platform_fee(scene, ledger, swap, (group, flow)) {
+                swap.net.add(flow.asset, -i128::from(flow.amount));
             }
         }
     }
+}
+
+/// Whether a transfer outside a swap is its platform's fee.
+fn is_platform_fee(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    swap: &Swap,
+    (group, flow): (&Range<usize>, &Flow),
+) -> bool {
+    let leader = swap.ranges.first().and_then(|range| scene.instruction(range.start));
+    let Some(leader) = leader else { return false };
+    // Programs of the tables may do other things with the traded token.
+    let known = scene.program(leader);
+    let led = scene.programs(group).all(|one| known.is_some_and(|known| known.id == one.id));
+    let same = scene.instruction(group.start).is_some_and(|i| i.program == leader.program);
+    let amount = i128::from(flow.amount);
+    let small = amount.saturating_mul(PLATFORM_FEE_PART_MIN) <= swap.net.get(flow.asset).abs();
+    let sent = ledger.is_own(flow.from) && !ledger.is_own(flow.to);
+    let counts = (same && (small || known.is_none())) || (group.len() == 1 && small);
+    led && sent && counts && !pays_sponsor(scene, ledger, flow)
 }
 
 /// Whether a transfer goes to the account that paid the network's fee for the wallet.
