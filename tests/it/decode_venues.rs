@@ -380,6 +380,26 @@ fn what_is_claimed_in_the_call_of_a_swap_is_no_part_of_it() {
     }
 }
 
+/// A router takes a token and SOL out of one pool and swaps the token at another.
+#[test]
+fn liquidity_in_the_call_of_a_swap_neither_values_nor_names_it() {
+    for taken in [100, 900] {
+        let mut tx = Tx::new("w");
+        tx.account("w usd", "USD", "w", 0).account("d usd", "USD", "d", 900);
+        tx.account("w sol", WSOL, "w", 0).account("d sol", WSOL, "d", 5_000);
+        tx.account("w new", "NEW", "w", 0).account("p new", "NEW", "p", 700);
+        tx.account("p usd", "USD", "p", 0);
+        tx.call(AXIOM, &["w"], &[0]);
+        let accounts = ["w", "d usd", "w usd", "d sol", "w sol", "d"];
+        tx.inner(2, DLMM, &accounts, &named("remove_liquidity2"));
+        tx.transfer(3, "d usd", "w usd", "d", taken).transfer(3, "d sol", "w sol", "d", 5_000);
+        tx.inner(2, RAYDIUM, &["w usd", "p usd", "p new", "w new", "w", "p"], &[9]);
+        tx.transfer(3, "w usd", "p usd", "w", 100).transfer(3, "p new", "w new", "p", 700);
+        let rows = [(Side::Sell, "USD", 100, None, POOL), (Side::Buy, "NEW", 700, None, POOL)];
+        check(&tx, "w", &rows);
+    }
+}
+
 /// The venue itself is given what it has set aside for the wallet, for what this purchase adds to it.
 #[test]
 fn lamports_that_are_claimed_in_the_call_of_a_purchase_are_no_part_of_its_price() {

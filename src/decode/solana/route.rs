@@ -90,7 +90,10 @@ fn by_token(ledger: &Ledger, hops: &[Hop], (mint, units): (usize, i128)) -> Opti
 /// The calls of venues, and of conversions, that exchanged a single token with lamports.
 fn hops(scene: &Scene<'_>, ledger: &Ledger, ranges: &[Range<usize>]) -> Vec<Hop> {
     let mut calls: Vec<(usize, bool, Vec<&Flow>)> = Vec::new();
-    let inside = |flow: &&Flow| ranges.iter().any(|range| range.contains(&flow.instruction));
+    let inside = |flow: &&Flow| {
+        let is_within = ranges.iter().any(|range| range.contains(&flow.instruction));
+        is_within && !scene.moves_liquidity(flow.instruction)
+    };
     for flow in ledger.flows.iter().filter(inside) {
         let venue = scene.leaf(flow.instruction).map(|(call, _)| call);
         let converts = venue.is_none();

@@ -178,6 +178,7 @@ fn most_exchanged(
     let of_mint = |flow: &&Flow| {
         flow.asset == Asset::Token(mint)
             && ranges.iter().any(|range| range.contains(&flow.instruction))
+            && !scene.moves_liquidity(flow.instruction)
             && counts(flow)
     };
     for flow in ledger.flows.iter().filter(of_mint) {
