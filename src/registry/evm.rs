@@ -57,6 +57,17 @@ pub struct Payout {
     pub caller: bool,
 }
 
+/// Indices of the words of an event that state on which terms a partner takes a part of what it pays,
+/// indexed words first: `ParaSwap`'s fifth version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Partner {
+    pub account: usize,
+    pub terms: usize,
+    /// What the sale was expected to give: more than that may be shared. `None` of a purchase.
+    pub expected: Option<usize>,
+}
+
 /// Indices of the words of a peg module's event that state what it exchanged, indexed words first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -91,6 +102,8 @@ pub struct Event {
     pub native: bool,
     /// What an account received, exactly and after all fees.
     pub pays: Option<Payout>,
+    /// What a partner takes of that.
+    pub partner: Option<Partner>,
     /// What an account's order sold of tokens that the venue held since an earlier transaction.
     pub escrow: Option<Payout>,
     /// The word with the account that acted by an operation, where that is not the emitter, or that

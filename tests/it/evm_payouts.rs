@@ -96,6 +96,75 @@ fn the_calls_of_paraswap_v5_that_pay_out_whole_are_valued() {
     bought(&calling(paraswap.purchase(130, 100), mega_swap), None);
 }
 
+/// What `ParaSwap`'s fifth version states of a sale to native coin: the partner and its terms, what came
+/// out and what was expected.
+fn of_paraswap(
+    router: Account,
+    name: &str,
+    partner: Account,
+    terms: u64,
+    amounts: [u64; 2],
+) -> Log {
+    let kind = if name == "SwappedDirect" { "uint8," } else { "" };
+    let rest = "address,address,address,uint256,uint256,uint256";
+    let signature = format!("{name}(bytes16,address,uint256,address,{kind}{rest})");
+    let topics = [word(WALLET), word(AAA), word([0xee; 20])];
+    // The version of the terms stands in the first byte.
+    let mut version = number(terms);
+    version[0] = 1;
+    let mut data = vec![number(0), word(partner), version, word(WALLET)];
+    data.extend((name == "SwappedDirect").then(|| number(2)));
+    data.push(number(500));
+    data.extend(amounts.map(number));
+    log(router, &signature, &topics, &data)
+}
+
+/// The fees are those of recorded transactions, whose receivers got less by them: 0xf4d28d1c… kept
+/// 11308417 of 1190359719 by the terms 0x405f, 0x606413e4… nothing by 0x4000 without a partner,
+/// 0x92a422b7… nothing by 0x31388, and 0x83ac5abc… a surplus by the same.
+#[test]
+fn a_partner_of_paraswap_v5_takes_what_the_terms_of_its_event_say() {
+    let paraswap = Through::on_eth("def171fe48cf0115b1d80b88dc8eab59176fee57");
+    let mega_swap = [0x46, 0xc6, 0x7b, 0x6d];
+    let whole = 1_190_359_719;
+    let sale = |name, partner, terms, expected| {
+        let mut case = calling(paraswap.sale(whole), mega_swap);
+        case.tx.logs.push(of_paraswap(paraswap.router, name, partner, terms, [whole, expected]));
+        case
+    };
+    for name in ["SwappedV3", "SwappedDirect"] {
+        let sale = |partner, terms, expected| sale(name, partner, terms, expected);
+        sold(&sale(OTHER, 0x405f, whole), Some(whole - 11_308_417));
+        // A fee of more than 0.5 % takes the place of a share of the surplus.
+        sold(&sale(OTHER, 0x405f, whole - 9), Some(whole - 11_308_417));
+        sold(&sale(OTHER, 0x13, whole), Some(whole - 2_261_683));
+        sold(&sale(OTHER, 0x13, whole - 9), None);
+        for (partner, terms) in [(ZERO, 0x4000), (ZERO, 0x405f), (OTHER, 0x31388), (OTHER, 0xc05f)]
+        {
+            sold(&sale(partner, terms, whole), Some(whole));
+            sold(&sale(partner, terms, whole + 9), Some(whole));
+            sold(&sale(partner, terms, whole - 9), None);
+        }
+        // Terms of which versions differ, and more than a partner may take.
+        sold(&sale(OTHER, 0x2_0013, whole), None);
+        sold(&sale(OTHER, 501, whole), None);
+    }
+    // What a purchase was expected to cost says nothing about what it gave.
+    sold(&sale("BoughtV3", OTHER, 0x31388, 1), Some(whole));
+    sold(&sale("BoughtV3", OTHER, 0x405f, 1), Some(whole - 11_308_417));
+}
+
+/// What a sale of native coin is said to have given may have come back in part.
+#[test]
+fn paraswap_v5_does_not_say_that_all_that_was_sent_was_spent() {
+    let paraswap = Through::on_eth("def171fe48cf0115b1d80b88dc8eab59176fee57");
+    let mut said = of_paraswap(paraswap.router, "SwappedV3", ZERO, 0x4000, [9, 9]);
+    said.data[4 * 32..5 * 32].copy_from_slice(&number(130));
+    let mut case = calling(paraswap.purchase(130, 98), [0x46, 0xc6, 0x7b, 0x6d]);
+    case.tx.logs.push(said);
+    bought(&case, None);
+}
+
 /// Sushi's route processors name in an event to whom they paid how much of what.
 #[test]
 fn the_event_of_a_route_processor_values_both_sides() {

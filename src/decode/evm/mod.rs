@@ -58,7 +58,7 @@ use super::Decoded;
 use crate::registry::{Chain, EvmTables};
 
 /// Raised whenever the same transaction may decode to other trades than before.
-pub const DECODER_VERSION: u16 = 14;
+pub const DECODER_VERSION: u16 = 15;
 
 /// Whether a trade could hang on what moved inside a transaction.
 pub fn may_trade(tables: &EvmTables, chain: &Chain, tx: &Transaction) -> bool {

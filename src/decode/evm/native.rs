@@ -7,7 +7,7 @@ use super::scene::{Scene, Venue, exchanges};
 use super::transaction::{Account, CoinTo, Log, NativeFlows};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, absolute, address, units, word, words};
 use crate::domain::Units;
-use crate::registry::{ContractKind, EventKind, Payout};
+use crate::registry::{ContractKind, EventKind, Partner, Payout};
 
 /// `swapExactETHForTokens` and its variant for fee-on-transfer tokens: by their interface such a
 /// call spends exactly the coin that it receives, in any contract.
@@ -16,6 +16,16 @@ const EXACT_COIN_IN: [[u8; 4]; 2] = [[0x7f, 0xf3, 0x6a, 0xb5], [0xb6, 0xf9, 0xde
 /// Smaller numbers in events are counters, places and times, and larger ones addresses, hashes and text.
 const COIN_MIN: Units = Units::from_limbs([1 << 32, 0, 0, 0]);
 const COIN_LIMIT: Units = Units::from_limbs([0, 0, 1, 0]);
+
+/// Flags of `ParaSwap`'s terms: the partner's fee is of what was given, or it has shares of a surplus.
+const OF_WHAT_IS_GIVEN: usize = 15;
+const OF_SURPLUS: usize = 16;
+const SPLIT_SURPLUS: usize = 17;
+const PARTS: Units = Units::from_limbs([10_000, 0, 0, 0]);
+const PARTS_MASK: Units = Units::from_limbs([0x3fff, 0, 0, 0]);
+/// The most that the contract lets a partner take, and up to which it may share a surplus too.
+const PARTS_MAX: Units = Units::from_limbs([500, 0, 0, 0]);
+const PARTS_WITH_SURPLUS: Units = Units::from_limbs([50, 0, 0, 0]);
 
 /// Whether the wallet gave, and whether it received, native coin, as far as that is known.
 pub(super) fn sides(scene: &Scene<'_>, own: &Own) -> (bool, bool) {
@@ -407,5 +417,35 @@ fn paid_native(venue: &Venue<'_>, pays: Payout) -> Option<(Account, Units)> {
             return None;
         }
     }
-    Some((venue.account(pays.to)?, words(venue.log).nth(pays.amount).map(units)?))
+    let amount = words(venue.log).nth(pays.amount).map(units)?;
+    let taken = venue.event.partner.map_or(Some(Units::ZERO), |by| taken(venue, by, amount))?;
+    Some((venue.account(pays.to)?, amount.checked_sub(taken)?))
+}
+
+/// What a partner took of an amount, by the terms that an event of `ParaSwap` states: a version in the
+/// first byte, hundredths of a percent in the last 14 bits, and flags. Of a surplus over what was expected
+/// its versions took different shares, so that it is known only where a fee of more than 0.5 % takes
+/// the place of any share.
+fn taken(venue: &Venue<'_>, by: Partner, amount: Units) -> Option<Units> {
+    let stated = |at| words(venue.log).nth(at).map(units);
+    let terms = stated(by.terms)?;
+    let is_old = terms.byte(31) == 0;
+    let none = venue.account(by.account)? == ZERO
+        || !is_old && (terms.bit(OF_WHAT_IS_GIVEN) || terms.bit(OF_SURPLUS));
+    if !none && !is_old && terms.bit(SPLIT_SURPLUS) {
+        return None;
+    }
+    let parts = match none {
+        true => Units::ZERO,
+        false if is_old => terms,
+        false => terms & PARTS_MASK,
+    };
+    let surplus = match by.expected {
+        Some(expected) => amount > stated(expected)?,
+        None => false,
+    };
+    if parts > PARTS_MAX || surplus && parts <= PARTS_WITH_SURPLUS {
+        return None;
+    }
+    Some(amount.checked_mul(parts)? / PARTS)
 }
