@@ -165,6 +165,62 @@ fn paraswap_v5_does_not_say_that_all_that_was_sent_was_spent() {
     bought(&case, None);
 }
 
+/// Transit Swap's routers and Kyber's last proxy: places of words as in recorded transactions
+/// 0xa155f476… and 0xf01b5065… on Ethereum.
+#[test]
+fn routers_that_state_what_was_given_and_got_are_valued() {
+    let of_transit = |tokens: [_; 2], to: Account, given: u64, got: u64| {
+        let topics = [tokens[0], tokens[1], word(to)];
+        let amounts = [given, got, got / 2, 3, 0].map(number);
+        let head = [word(WALLET), number(1)];
+        let tail = [number(288), number(9), number(0)];
+        let rest = "address,bool,uint256,uint256,uint256,uint256,uint256,string,uint256";
+        let fourth = format!("TransitSwapped(address,address,address,{rest})");
+        let fifth = "TransitSwapped(address,address,address,uint256,uint256,uint256,string)";
+        let long = [head.as_slice(), &amounts, &tail].concat();
+        let short = [number(given), number(got), number(0), number(128), number(0)];
+        [log(ROUTER, &fourth, &topics, &long), log(ROUTER, fifth, &topics, &short)]
+    };
+    let of_kyber = |tokens: [_; 2], to: Account, given: u64, got: u64| {
+        let rest = "address,address,address,uint256,uint256,address,uint256";
+        let amounts = [number(given), number(got), word(OTHER), number(8)];
+        let data = [[tokens[0], tokens[1], word(to)].as_slice(), &amounts].concat();
+        log(ROUTER, &format!("ExecuteTrade(address,{rest})"), &[word(WALLET)], &data)
+    };
+    let (coin, zero) = (word([0xee; 20]), word(ZERO));
+    let with = |mut case: Case, said: Log| {
+        case.tx.logs.push(said);
+        case.to(ROUTER)
+    };
+    let by_other = || {
+        let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, OTHER));
+        logs.push(unwrap(OTHER, 100));
+        case(logs).unknown()
+    };
+    let purchase = || Through::on_eth(&hex::encode(ROUTER)).purchase(130, 98);
+    let sales = |to, got| {
+        let [fourth, fifth] = of_transit([word(AAA), zero], to, 500, got);
+        [fourth, fifth, of_kyber([word(AAA), coin], to, 500, got)]
+    };
+    for said in sales(WALLET, 97) {
+        sold(&with(by_other(), said), Some(97));
+    }
+    for said in sales(OTHER, 97) {
+        with(by_other(), said).gives_none(Some(NoteKind::OneSided));
+    }
+    // A bridge by the same router states that nothing was got here.
+    for said in sales(WALLET, 0) {
+        case(vec![transfer(AAA, WALLET, ROUTER, 500), said])
+            .unknown()
+            .gives_none(Some(NoteKind::OneSided));
+    }
+    let [fourth, fifth] = of_transit([zero, word(AAA)], WALLET, 130, 500);
+    for said in [fourth, fifth, of_kyber([coin, word(AAA)], WALLET, 130, 500)] {
+        bought(&with(purchase(), said), Some(130));
+    }
+    bought(&with(purchase(), of_kyber([coin, word(AAA)], WALLET, 98, 130)), None);
+}
+
 /// Sushi's route processors name in an event to whom they paid how much of what.
 #[test]
 fn the_event_of_a_route_processor_values_both_sides() {

@@ -419,7 +419,9 @@ fn paid_native(venue: &Venue<'_>, pays: Payout) -> Option<(Account, Units)> {
     }
     let amount = words(venue.log).nth(pays.amount).map(units)?;
     let taken = venue.event.partner.map_or(Some(Units::ZERO), |by| taken(venue, by, amount))?;
-    Some((venue.account(pays.to)?, amount.checked_sub(taken)?))
+    // An event of an exchange may also stand for a bridge's, which paid nothing here.
+    let amount = amount.checked_sub(taken).filter(|paid| !paid.is_zero())?;
+    Some((venue.account(pays.to)?, amount))
 }
 
 /// What a partner took of an amount, by the terms that an event of `ParaSwap` states: a version in the
