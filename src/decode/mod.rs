@@ -9,6 +9,7 @@ pub mod solana;
 mod transaction;
 pub mod tron;
 mod universal_router;
+mod v4_commands;
 
 use std::sync::Arc;
 

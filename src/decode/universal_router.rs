@@ -2,9 +2,9 @@
 //!
 //! Source: Uniswap/universal-router, `Dispatcher.sol` and `Commands.sol`.
 
-use super::abi::{WORD, account, bytes, number};
-
-type Account = [u8; 20];
+use super::abi::{WORD, account, bytes, number, word};
+use super::v4_commands::{CoinRoute, Take, V4Command};
+use crate::domain::{Account, Units};
 
 const SELECTOR: usize = 4;
 /// `execute(bytes,bytes[],uint256)`, without the time, `executeSigned` of a signed route, and `execute`
@@ -20,10 +20,12 @@ const SWEEP: u8 = 0x04;
 const TRANSFER: u8 = 0x05;
 const PAY_PORTION: u8 = 0x06;
 const PAY_PORTION_FULL_PRECISION: u8 = 0x07;
+const WRAP_ETH: u8 = 0x0b;
 const UNWRAP_WETH: u8 = 0x0c;
 const UNWRAP_WETH_EXACT: u8 = 0x0f;
-/// From the next one on commands call contracts whose coin is not read: swaps in Uniswap V4, positions,
-/// bridges, commands inside a command.
+const V4_SWAP: u8 = 0x10;
+/// Others from the next one on call contracts whose coin is not read: positions, bridges, commands inside
+/// a command.
 const READ_MAX: u8 = 0x0e;
 /// Placeholders in its inputs.
 const SENDER: Account = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
@@ -38,6 +40,16 @@ pub(super) struct CoinReceivers {
     pub(super) gifts: Vec<Account>,
     /// No command may give some in another way.
     pub(super) are_all: bool,
+    /// The only exchange of Uniswap V4, where nothing else of the call moves native coin.
+    pub(super) sale: Option<CoinSale>,
+}
+
+/// A sale for native coin, all of which its seller gets but for a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CoinSale {
+    pub route: CoinRoute,
+    /// Hundredths of a percent that another account gets.
+    pub part: Units,
 }
 
 impl CoinReceivers {
@@ -53,26 +65,70 @@ impl CoinReceivers {
         let commands = bytes(arguments, number(arguments, first)?)?;
         let inputs = arguments.get(number(arguments, first + 1)?..)?;
         let list = inputs.get(WORD..)?;
-        let (mut unwraps, mut gifts, mut are_all) = (Vec::new(), Vec::new(), true);
-        // A proxy is the sender of the router's call.
-        let resolved = |to: Account| if to == SENDER && !is_proxied { sender } else { to };
+        let (mut unwraps, mut takes, mut are_all) = (Vec::new(), Vec::new(), true);
+        let (mut routes, mut wraps) = (Vec::new(), false);
         for (at, command) in commands.iter().enumerate() {
             let input = bytes(list, number(list, at)?)?;
             match command & COMMAND_BITS {
-                UNWRAP_WETH | UNWRAP_WETH_EXACT => unwraps.push(resolved(account(input, 0)?)),
-                SWEEP | TRANSFER | PAY_PORTION | PAY_PORTION_FULL_PRECISION => {
+                UNWRAP_WETH | UNWRAP_WETH_EXACT => unwraps.push(account(input, 0)?),
+                command @ (SWEEP | TRANSFER | PAY_PORTION | PAY_PORTION_FULL_PRECISION) => {
                     if account(input, 0)? == Account::default() {
-                        gifts.push(resolved(account(input, 1)?));
+                        let to = account(input, 1)?;
+                        takes.push(match command {
+                            SWEEP => Take::Rest(to),
+                            PAY_PORTION => Take::Part(to, word(input, 2)?),
+                            _ => Take::Amount(to),
+                        });
                     }
                 }
-                other => are_all &= other <= READ_MAX,
+                V4_SWAP => match V4Command::read(input, SENDER) {
+                    Some(read) => {
+                        takes.extend(read.takes);
+                        routes.push(read.route);
+                    }
+                    None => are_all = false,
+                },
+                other => {
+                    wraps |= other == WRAP_ETH;
+                    are_all &= other <= READ_MAX;
+                }
             }
         }
-        Some(Self { unwraps, gifts, are_all })
+        let alone = are_all && unwraps.is_empty() && !wraps && !is_proxied;
+        let sale = match routes.as_slice() {
+            [Some(route)] if alone => sold(*route, &takes, sender),
+            _ => None,
+        };
+        // A proxy is the sender of the router's call.
+        let resolved = |to: Account| if to == SENDER && !is_proxied { sender } else { to };
+        let gifts = takes.iter().map(|(Take::Rest(to) | Take::Part(to, _) | Take::Amount(to))| *to);
+        let gifts = gifts.map(resolved).collect();
+        let unwraps = unwraps.into_iter().map(resolved).collect();
+        Some(Self { unwraps, gifts, are_all, sale })
     }
 
     /// All that are not the router.
     pub(super) fn all(&self) -> impl Iterator<Item = &Account> + Clone {
         self.unwraps.iter().chain(&self.gifts).filter(|to| **to != ROUTER)
     }
+}
+
+/// A sale whose coin goes to the sender at last, less at most one part of it.
+fn sold(route: CoinRoute, takes: &[Take], sender: Account) -> Option<CoinSale> {
+    let is_sender = |to: &Account| [SENDER, sender].contains(to);
+    let (mut part, mut is_given) = (None, false);
+    for take in takes {
+        match take {
+            // What is behind takes of what the router holds.
+            Take::Rest(ROUTER) if !is_given => {}
+            Take::Rest(to) if is_sender(to) => is_given = true,
+            Take::Part(to, hundredths)
+                if !is_given && part.is_none() && *to != ROUTER && !is_sender(to) =>
+            {
+                part = Some(*hundredths);
+            }
+            Take::Rest(_) | Take::Part(..) | Take::Amount(_) => return None,
+        }
+    }
+    is_given.then(|| CoinSale { route, part: part.unwrap_or_default() })
 }

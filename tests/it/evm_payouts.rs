@@ -506,3 +506,25 @@ fn coin_that_comes_with_a_sale_leaves_it_one() {
     // As much as was unwrapped may be the other side of a deposit.
     with(50).unknown().gives_none(Some(NoteKind::OneSided));
 }
+
+/// What any contract unwraps below a call of 1inch's fifth router is its caller's, unless another account
+/// sold something there too.
+#[test]
+fn a_sale_of_another_account_below_the_call_leaves_the_payment_unknown() {
+    let router = Through::on_eth("1111111254eeb25477b68fb85ed929f73a960582");
+    let with = |more: Vec<Log>| {
+        let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, OTHER));
+        logs.push(unwrap(OTHER, 100));
+        logs.extend(more);
+        case(logs).to(router.router).unknown()
+    };
+    sold(&with(vec![]), Some(100));
+    let (seller, pool, helper) = ([0x71; 20], [0x72; 20], [0x73; 20]);
+    let mut sale = swap(pool, (BBB, 7, seller), (weth(), 40, helper));
+    sale.push(unwrap(helper, 40));
+    sold(&with(sale.clone()), None);
+    // Who got a token for it is a part of the route.
+    sale.insert(0, transfer(BBB, OTHER, seller, 7));
+    sale.insert(0, transfer(BBB, POOL, OTHER, 7));
+    sold(&with(sale), Some(140));
+}

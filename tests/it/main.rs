@@ -51,6 +51,7 @@ mod evm_proof;
 mod evm_source;
 mod evm_standards;
 mod evm_tables;
+mod evm_v4;
 mod evm_values;
 mod evm_venues;
 mod explain;

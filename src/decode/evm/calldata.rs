@@ -148,7 +148,7 @@ pub(crate) fn terms(input: &[u8], sender: Account, called: Option<Account>) -> T
 fn by_receiver(receiver: Option<Account>, sender: Account) -> Terms {
     let to_sender = receiver.is_some_and(|to| to == ZERO || to == sender);
     let coin = if to_sender { CoinTo::Sender } else { CoinTo::Unsaid };
-    Terms { receiver: receiver.filter(|to| *to != ZERO), coin, charged: None }
+    Terms { receiver: receiver.filter(|to| *to != ZERO), coin, ..Terms::default() }
 }
 
 /// Whom the calls inside a multicall give native coin.
@@ -171,8 +171,8 @@ fn by_multicall(words: &[u8], list_at: usize, sender: Account) -> Option<Terms> 
     Some(match (given.to_other, given.to_sender || given.refunds) {
         (None, _) => Terms::default(),
         (Some(_), true) if given.to_sender => Terms { coin: CoinTo::Shared, ..Terms::default() },
-        (receiver, true) => Terms { receiver, coin: CoinTo::Shared, charged: None },
-        (receiver, false) => Terms { receiver, coin: CoinTo::Others, charged: None },
+        (receiver, true) => Terms { receiver, coin: CoinTo::Shared, ..Terms::default() },
+        (receiver, false) => Terms { receiver, coin: CoinTo::Others, ..Terms::default() },
     })
 }
 
@@ -259,7 +259,7 @@ fn by_commands(input: &[u8], sender: Account, called: Option<Account>) -> Option
         (false, None) if !coin.are_all => Terms::default(),
         (false, receiver) => Terms { receiver, coin: CoinTo::Others, ..Terms::default() },
     };
-    Some(terms)
+    Some(Terms { sale: coin.sale, ..terms })
 }
 
 /// Native coin that `MetaMask` Swap keeps of its output.
@@ -438,7 +438,7 @@ mod tests {
                 terms(multicall(multicall_at, calls).as_bytes(), SENDER, Some(CALLED))
             };
             let shared = Terms { coin: CoinTo::Shared, ..Terms::default() };
-            let other = Terms { receiver: Some(FEES), coin: CoinTo::Others, charged: None };
+            let other = Terms { receiver: Some(FEES), coin: CoinTo::Others, ..Terms::default() };
             for unwrap in UNWRAP {
                 assert_eq!(read(&[swap, (unwrap, &[ZERO, SENDER])]), Terms::default());
                 assert_eq!(read(&[swap, (unwrap, &[ZERO, FEES])]), other);

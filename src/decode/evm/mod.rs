@@ -46,7 +46,8 @@ pub use raw::{RawError, parse};
 pub use tips::may_tip;
 pub use trace::{is_flat_trace_whole, parse_flat_trace, parse_trace};
 pub use transaction::{
-    Account, CoinTo, Log, NativeFlows, NativeMove, Terms, Topics, Transaction, Word,
+    Account, CoinRoute, CoinSale, CoinTo, Log, NativeFlows, NativeMove, Terms, Topics, Transaction,
+    Word,
 };
 pub(super) use words::{topic, units, word};
 

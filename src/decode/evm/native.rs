@@ -1,10 +1,12 @@
 //! Native coin where the inner calls are unknown: only what a protocol guarantees.
 
+use std::collections::BTreeSet;
+
 use super::ledger::{Asset, Move, is_movement, transfer};
 use super::own::{Leg, Measure, Own, TWO};
 use super::pool_coin;
 use super::scene::{Scene, Venue, exchanges};
-use super::transaction::{Account, CoinTo, Log, NativeFlows};
+use super::transaction::{Account, CoinSale, CoinTo, Log, NativeFlows};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, absolute, address, units, word, words};
 use crate::domain::Units;
 use crate::registry::{ContractKind, EventKind, Partner, Payout};
@@ -315,7 +317,28 @@ fn paid(scene: &Scene<'_>, own: &Own) -> Option<Units> {
     if !sends || pays_others(scene) || scene.venues.iter().any(|fee| kept(scene, fee).is_some()) {
         return None;
     }
-    through(scene, own)
+    match (scene.tx.terms.sale, own.exchanged.as_slice()) {
+        (Some(sale), [_]) => by_events(scene, sale),
+        (Some(_) | None, _) => through(scene, own),
+    }
+}
+
+/// Native coin of a sale in Uniswap V4 that the called router's commands name, as its last pool's event
+/// states it: its pools have no hooks, and no other pool gave coin.
+fn by_events(scene: &Scene<'_>, sale: CoinSale) -> Option<Units> {
+    let may_give = |venue: &&Venue<'_>| exchanges(venue.event.kind) && venue.may_move_native();
+    let pools: Vec<&Venue<'_>> = scene.venues.iter().filter(may_give).collect();
+    let is_routed = |venue: &&Venue<'_>| {
+        let vault = venue.contract.is_some_and(|known| known.kind == ContractKind::Vault);
+        vault && venue.account(1) == scene.tx.to
+    };
+    let last = pools.last().filter(|last| words(last.log).next() == Some(&sale.route.pool))?;
+    let [coin, _] = last.event.deltas?;
+    let given = words(last.log).nth(coin).map(units).filter(|given| !given.bit(255))?;
+    let exact = scene.called?.is_exact(scene.tx.selector);
+    let is_whole = exact && pools.len() == sale.route.hops && pools.iter().all(is_routed);
+    let part = given.checked_mul(sale.part)? / PARTS;
+    given.checked_sub(part).filter(|paid| is_whole && !paid.is_zero())
 }
 
 /// Coin, wrapped or not, that an event says a router kept of the route.
@@ -365,15 +388,25 @@ fn through(scene: &Scene<'_>, own: &Own) -> Option<Units> {
         return (only && !all.is_zero()).then_some(*all);
     };
     let behind = after_giving(scene, leg)?;
+    let is_all = called.pays_whole && !has_another_seller(scene, leg);
     let mut sum = loose;
     for (who, amount) in scene.ledger.unwraps_in(behind) {
-        if who != to && !called.pays_whole {
+        if who != to && !is_all {
             return None;
         }
         sum = sum.checked_add(amount)?;
     }
     let kept = if called.charges { scene.tx.terms.charged? } else { Units::ZERO };
     sum.checked_sub(kept).filter(|paid| !paid.is_zero())
+}
+
+/// Whether an account next to the wallet gave a token and got none: what was unwrapped may have been paid
+/// for that one. A token's own contract is not asked here.
+fn has_another_seller(scene: &Scene<'_>, leg: &Leg) -> bool {
+    let tokens = || scene.ledger.moves.iter().filter(|m| m.asset != Asset::Native);
+    let got: BTreeSet<Account> = tokens().map(|m| m.to).collect();
+    let is_other = |who: &Account| ![ZERO, *scene.wallet, leg.token].contains(who);
+    tokens().any(|m| is_other(&m.from) && !got.contains(&m.from))
 }
 
 /// Native coin that pools gave to a contract without wrapping it; `None` where one may have given
@@ -437,10 +470,12 @@ fn taken(venue: &Venue<'_>, by: Partner, amount: Units) -> Option<Units> {
     if !none && !is_old && terms.bit(SPLIT_SURPLUS) {
         return None;
     }
-    let parts = match none {
-        true => Units::ZERO,
-        false if is_old => terms,
-        false => terms & PARTS_MASK,
+    let parts = if none {
+        Units::ZERO
+    } else if is_old {
+        terms
+    } else {
+        terms & PARTS_MASK
     };
     let surplus = match by.expected {
         Some(expected) => amount > stated(expected)?,

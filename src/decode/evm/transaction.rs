@@ -2,6 +2,8 @@
 
 use smallvec::SmallVec;
 
+pub use crate::decode::universal_router::CoinSale;
+pub use crate::decode::v4_commands::CoinRoute;
 pub use crate::domain::{Account, Word};
 use crate::domain::{Height, Units};
 
@@ -38,6 +40,8 @@ pub struct Terms {
     pub charged: Option<Units>,
     /// Whom it gives native coin to.
     pub coin: CoinTo,
+    /// How its commands sell a token for native coin in Uniswap V4.
+    pub sale: Option<CoinSale>,
 }
 
 /// Whom the commands of a call give native coin to, where the router keeps what none of them gives.

@@ -1,0 +1,239 @@
+//! What a Universal Router's command for Uniswap V4 does with native coin.
+//!
+//! Source: Uniswap/v4-periphery, `Actions.sol` and `IV4Router.sol`; Uniswap/v4-core, `PoolId.sol`.
+
+use sha3::{Digest as _, Keccak256};
+
+use super::abi::{WORD, account, bytes, number, word};
+use crate::domain::{Account, Units, Word};
+
+const SWAP_EXACT_IN_SINGLE: u8 = 0x06;
+const SWAP_EXACT_IN: u8 = 0x07;
+const SWAP_EXACT_OUT_SINGLE: u8 = 0x08;
+const SWAP_EXACT_OUT: u8 = 0x09;
+const SETTLE: u8 = 0x0b;
+const SETTLE_ALL: u8 = 0x0c;
+const TAKE: u8 = 0x0e;
+const TAKE_ALL: u8 = 0x0f;
+const TAKE_PORTION: u8 = 0x10;
+/// No route is longer.
+const HOPS_MAX: usize = 16;
+/// Native coin, which is the lower currency of each of its pools; as hooks: none.
+const COIN: Account = [0; 20];
+
+/// An exchange of a token for native coin in pools without hooks, whose events so state all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CoinRoute {
+    /// The last pool, of native coin.
+    pub pool: Word,
+    /// How many pools it passes.
+    pub hops: usize,
+}
+
+/// Native coin that a command takes out, in order.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Take {
+    /// All that is left.
+    Rest(Account),
+    /// Hundredths of a percent of what is left.
+    Part(Account, Units),
+    /// An amount.
+    Amount(Account),
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct V4Command {
+    pub(super) takes: Vec<Take>,
+    /// Its only exchange, if that ends in native coin.
+    pub(super) route: Option<CoinRoute>,
+}
+
+impl V4Command {
+    /// Reads the input of the command; `caller` is what stands for who calls the router. `None` where
+    /// it exchanges nothing, an action is another one, or coin is taken behind the rest of it.
+    pub(super) fn read(input: &[u8], caller: Account) -> Option<Self> {
+        let actions = bytes(input, number(input, 0)?)?;
+        let list = input.get(number(input, 1)?..)?.get(WORD..)?;
+        let (mut takes, mut routes) = (Vec::new(), Vec::new());
+        for (at, action) in actions.iter().enumerate() {
+            let input = bytes(list, number(list, at)?)?;
+            let open = !takes.iter().any(|take| matches!(take, Take::Rest(_)));
+            let of_coin = || open.then(|| Some(account(input, 0)? == COIN))?;
+            match *action {
+                SWAP_EXACT_IN_SINGLE => routes.push(single(input)),
+                SWAP_EXACT_IN => routes.push(along(input)),
+                SWAP_EXACT_OUT_SINGLE | SWAP_EXACT_OUT => routes.push(None),
+                SETTLE | SETTLE_ALL => {}
+                TAKE if of_coin()? => {
+                    let to = account(input, 1)?;
+                    let all = word(input, 2)?.is_zero();
+                    takes.push(if all { Take::Rest(to) } else { Take::Amount(to) });
+                }
+                TAKE_ALL if of_coin()? => takes.push(Take::Rest(caller)),
+                TAKE_PORTION if of_coin()? => {
+                    takes.push(Take::Part(account(input, 1)?, word(input, 2)?));
+                }
+                TAKE | TAKE_ALL | TAKE_PORTION => {}
+                _ => return None,
+            }
+        }
+        match routes.as_slice() {
+            [] => None,
+            [route] => Some(Self { takes, route: *route }),
+            [_, _, ..] => Some(Self { takes, route: None }),
+        }
+    }
+}
+
+/// Of a pool's key (two currencies, fee, spacing, hooks) and whether the lower currency is sold.
+fn single(input: &[u8]) -> Option<CoinRoute> {
+    let input = input.get(number(input, 0)?..)?;
+    let sells_lower = !word(input, 5)?.is_zero();
+    let is_coin = account(input, 0)? == COIN && account(input, 4)? == COIN && !sells_lower;
+    let key = input.get(..5 * WORD)?;
+    is_coin.then(|| CoinRoute { pool: Keccak256::digest(key).into(), hops: 1 })
+}
+
+/// Of what is sold, and the next currency, the fee, the spacing and the hooks of each pool.
+fn along(input: &[u8]) -> Option<CoinRoute> {
+    let input = input.get(number(input, 0)?..)?;
+    let path = input.get(number(input, 1)?..)?;
+    let hops = Some(number(path, 0)?).filter(|hops| (1..=HOPS_MAX).contains(hops))?;
+    let list = path.get(WORD..)?;
+    let hop = |at| list.get(number(list, at)?..);
+    let sold = match hops {
+        1 => word(input, 0)?,
+        _ => word(hop(hops - 2)?, 0)?,
+    };
+    for at in 0..hops {
+        if account(hop(at)?, 3)? != COIN {
+            return None;
+        }
+    }
+    let last = hop(hops - 1)?;
+    let key = [Units::ZERO, sold, word(last, 1)?, word(last, 2)?, Units::ZERO];
+    let key = key.map(|word| word.to_be_bytes::<WORD>()).concat();
+    let ends = account(last, 0)? == COIN && !sold.is_zero();
+    ends.then(|| CoinRoute { pool: Keccak256::digest(key).into(), hops })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALLER: Account = [7; 20];
+    const HOOK: Account = [5; 20];
+    const TOKEN: &str = "af88d065e77c8cc2239327c5edb3a432268e5831";
+    /// Of native coin and `TOKEN`, with a fee of 500, a spacing of 10 and no hook: transaction
+    /// 0x40060956… on Arbitrum.
+    const POOL: &str = "864abca0a6202dba5b8868772308da953ff125b0f95015adbf89aaf579e903a8";
+
+    fn token() -> Account {
+        hex::decode(TOKEN).unwrap().try_into().unwrap()
+    }
+
+    fn of(account: Account) -> Units {
+        Units::from_be_slice(&account)
+    }
+
+    fn words(words: &[Units]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_be_bytes::<WORD>()).collect()
+    }
+
+    fn at(number: usize) -> Units {
+        Units::from(number)
+    }
+
+    /// An offset to each, then each.
+    fn list(each: &[Vec<u8>]) -> Vec<u8> {
+        let mut offset = each.len() * WORD;
+        let mut offsets = Vec::new();
+        for one in each {
+            offsets.push(at(offset));
+            offset += one.len();
+        }
+        [words(&offsets), each.concat()].concat()
+    }
+
+    fn text(content: &[u8]) -> Vec<u8> {
+        let padding = content.len().next_multiple_of(WORD) - content.len();
+        [words(&[at(content.len())]), content.to_vec(), vec![0; padding]].concat()
+    }
+
+    fn read(actions: &[(u8, Vec<u8>)]) -> Option<V4Command> {
+        let codes: Vec<u8> = actions.iter().map(|(code, _)| *code).collect();
+        let inputs: Vec<_> = actions.iter().map(|(_, input)| text(input)).collect();
+        let codes = text(&codes);
+        let head = words(&[at(2 * WORD), at(2 * WORD + codes.len())]);
+        let input = [head, codes, words(&[at(inputs.len())]), list(&inputs)].concat();
+        V4Command::read(&input, CALLER)
+    }
+
+    /// What is sold, and the next currency and the hooks of each pool.
+    fn along(sold: Account, hops: &[(Account, Account)]) -> Vec<u8> {
+        let hop = |(next, hooks): &(Account, Account)| {
+            words(&[of(*next), at(500), at(10), of(*hooks), at(5 * WORD), at(0)])
+        };
+        let hops: Vec<_> = hops.iter().map(hop).collect();
+        let head = words(&[at(WORD), of(sold), at(4 * WORD), at(9), at(0)]);
+        [head, words(&[at(hops.len())]), list(&hops)].concat()
+    }
+
+    fn single(hooks: Account, sells_lower: usize) -> Vec<u8> {
+        let key = [at(0), of(token()), at(500), at(10), of(hooks)];
+        let rest = [at(sells_lower), at(9), at(0), at(9 * WORD), at(0)];
+        words(&[[at(WORD)].as_slice(), &key, &rest].concat())
+    }
+
+    fn route(exchange: (u8, Vec<u8>)) -> Option<String> {
+        let route = read(&[exchange])?.route?;
+        Some(format!("{}x{}", route.hops, hex::encode(route.pool)))
+    }
+
+    #[test]
+    fn a_route_ends_in_the_pool_of_native_coin() {
+        let [one, two] = [1, 2].map(|hops| Some(format!("{hops}x{POOL}")));
+        assert_eq!(route((SWAP_EXACT_IN, along(token(), &[(COIN, COIN)]))), one);
+        assert_eq!(route((SWAP_EXACT_IN_SINGLE, single(COIN, 0))), one);
+        let through = [(token(), COIN), (COIN, COIN)];
+        assert_eq!(route((SWAP_EXACT_IN, along([9; 20], &through))), two);
+        // Native coin is sold, the route passes it, a hook may keep a part.
+        for route in [
+            route((SWAP_EXACT_IN_SINGLE, single(COIN, 1))),
+            route((SWAP_EXACT_IN_SINGLE, single(HOOK, 0))),
+            route((SWAP_EXACT_IN, along(COIN, &[(token(), COIN)]))),
+            route((SWAP_EXACT_IN, along(token(), &[(COIN, COIN), (HOOK, COIN)]))),
+            route((SWAP_EXACT_IN, along(token(), &[(COIN, HOOK)]))),
+            route((SWAP_EXACT_IN, along([9; 20], &[(token(), HOOK), (COIN, COIN)]))),
+            route((SWAP_EXACT_OUT_SINGLE, single(COIN, 0))),
+            route((SWAP_EXACT_IN, along(token(), &[]))),
+            route((SWAP_EXACT_IN, vec![])),
+        ] {
+            assert_eq!(route, None);
+        }
+        let exchange = || (SWAP_EXACT_IN_SINGLE, single(COIN, 0));
+        assert_eq!(read(&[exchange(), exchange()]).unwrap().route, None);
+        assert_eq!(read(&[]), None);
+        // An action that this does not read.
+        assert_eq!(read(&[exchange(), (0x14, words(&[at(0); 2]))]), None);
+    }
+
+    #[test]
+    fn takes_are_those_of_native_coin_in_order() {
+        let takes = |actions: &[(u8, Vec<u8>)]| {
+            let settle = (SETTLE, words(&[of(token()), at(0), at(1)]));
+            let first = [(SWAP_EXACT_IN_SINGLE, single(COIN, 0)), settle];
+            let all = [first.as_slice(), actions].concat();
+            read(&all).map(|read| read.takes)
+        };
+        let take = |amount| (TAKE, words(&[at(0), of([8; 20]), at(amount)]));
+        let part = (TAKE_PORTION, words(&[at(0), of([8; 20]), at(25)]));
+        let all = (TAKE_ALL, words(&[at(0); 2]));
+        let of_token = (TAKE, words(&[of(token()), of([8; 20]), at(0)]));
+        assert_eq!(takes(&[take(0)]), Some(vec![Take::Rest([8; 20])]));
+        assert_eq!(takes(&[take(9)]), Some(vec![Take::Amount([8; 20])]));
+        let both = vec![Take::Part([8; 20], at(25)), Take::Rest(CALLER)];
+        assert_eq!(takes(&[of_token, part.clone(), all.clone()]), Some(both));
+        assert_eq!(takes(&[all, part]), None);
+    }
+}
