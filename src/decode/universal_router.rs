@@ -132,3 +132,37 @@ fn sold(route: CoinRoute, takes: &[Take], sender: Account) -> Option<CoinSale> {
     }
     is_given.then(|| CoinSale { route, part: part.unwrap_or_default() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SELLER: Account = [7; 20];
+    const FEES: Account = [8; 20];
+
+    #[test]
+    fn a_sale_is_the_senders_but_for_one_part() {
+        let route = CoinRoute { pool: [1; 32], hops: 1 };
+        let quarter = Units::from(25);
+        let part = |to| Take::Part(to, quarter);
+        let sold = |takes: &[Take]| sold(route, takes, SELLER).map(|sale| sale.part);
+        let whole = Some(Units::ZERO);
+        assert_eq!(sold(&[Take::Rest(SENDER)]), whole);
+        assert_eq!(sold(&[Take::Rest(SELLER), Take::Rest(SENDER)]), whole);
+        assert_eq!(sold(&[Take::Rest(ROUTER), Take::Rest(SELLER)]), whole);
+        assert_eq!(sold(&[Take::Rest(ROUTER), part(FEES), Take::Rest(SELLER)]), Some(quarter));
+        assert_eq!(sold(&[part(FEES), Take::Rest(SENDER)]), Some(quarter));
+        for takes in [
+            vec![],
+            vec![Take::Rest(ROUTER)],
+            vec![Take::Rest(FEES)],
+            vec![part(FEES), part(FEES), Take::Rest(SELLER)],
+            vec![part(SENDER), Take::Rest(SELLER)],
+            vec![Take::Rest(SELLER), part(FEES)],
+            vec![Take::Rest(SELLER), Take::Rest(ROUTER)],
+            vec![Take::Amount(FEES), Take::Rest(SELLER)],
+        ] {
+            assert_eq!(sold(&takes), None, "{takes:?}");
+        }
+    }
+}

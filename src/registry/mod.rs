@@ -7,7 +7,8 @@ mod solana;
 
 pub use chains::{Chain, Finality, NativeCoin, OwnChain, ReferenceId, ReferenceVaults};
 pub use evm::{
-    Contract, ContractKind, Event, EventKind, EvmTables, Factory, Payout, Peg, PoolPlace, PoolSalt,
+    Contract, ContractKind, Event, EventKind, EvmTables, Factory, Partner, Payout, Peg, PoolPlace,
+    PoolSalt,
 };
 pub use solana::{AccountKind, Program, ProgramKind, SolanaTables};
 

@@ -30,7 +30,7 @@ const ORDER: Layout = Layout { bought: 10, fee: 17, of_bought: 19 };
 
 /// Offsets of the word whose last 20 bytes are the receiver of the output; flags or an order's number
 /// may stand before them.
-const RECEIVERS: [(u32, usize); 46] = [
+const RECEIVERS: [(u32, usize); 57] = [
     // `swapExactTokensForETH`, `swapTokensForExactETH` and their variants for fee-on-transfer tokens:
     // of the V2 routers, of Velodrome V2 and Aerodrome, and of Solidly's form.
     (0x18cb_afe5, 3),
@@ -40,6 +40,14 @@ const RECEIVERS: [(u32, usize); 46] = [
     (0x12bc_3aca, 3),
     (0x18a1_3086, 3),
     (0x7af7_28c8, 3),
+    // The same of Avalanche's routers, of Camelot's with a referrer, and for native coin of LFJ's.
+    (0x6765_28d1, 3),
+    (0x7a42_416a, 3),
+    (0x762b_1562, 3),
+    (0x52aa_4c22, 3),
+    (0x9ab6_156b, 3),
+    (0x3dc8_f8ec, 3),
+    (0x1a24_f9a9, 3),
     // 1inch: `swap` of v4, whose description is behind an offset, of v5 and of v6.
     (0x7c02_5200, 6),
     (0x12aa_3caf, 4),
@@ -56,6 +64,11 @@ const RECEIVERS: [(u32, usize); 46] = [
     (0xea76_dddf, 0),
     (0xf7a7_0056, 0),
     (0xc4d6_52af, 1),
+    // 1inch's orders: `fillOrderTo` of v5, `fillOrderRFQTo` of v4 and v5, and with a permit.
+    (0xe5d7_bde6, 6),
+    (0xbaba_5855, 10),
+    (0x5a09_9843, 9),
+    (0x70cc_bd31, 9),
     // Balancer V2: `swap` and `batchSwap`.
     (0x52bb_be29, 3),
     (0x945b_cec9, 5),
@@ -343,7 +356,7 @@ mod tests {
         let to = "28f4070ecaff436aaa74a5371ba581aae1a1f3ef";
         let words = |place: usize, who: &str| -> String {
             let word = |at| if at == place { format!("{who:0>64}") } else { "0".repeat(64) };
-            (0..10).map(word).collect()
+            (0..11).map(word).collect()
         };
         for (selector, place) in RECEIVERS {
             let read = |who: &str| {
@@ -369,6 +382,11 @@ mod tests {
         let pair = "(address,address,bool,address)[]";
         let base = "(uint256,address,uint256,uint256,uint256)";
         let token_info = "(address,uint256,address,address,uint256,uint256,address)";
+        let (amounts, taxed) = ("uint256,uint256", "SupportingFeeOnTransferTokens");
+        let bins = "(uint256[],uint8[],address[])";
+        let four = "address,address,address,address";
+        let order = format!("(uint256,address,{four},uint256,uint256,uint256,bytes)");
+        let quote = format!("(uint256,{four},uint256,uint256)");
         let unwraps = [
             ("unwrapWETH9(uint256,address)".to_owned(), UNWRAP[0]),
             ("unwrapWNativeToken(uint256,address)".to_owned(), UNWRAP[1]),
@@ -398,6 +416,17 @@ mod tests {
             format!("unxswapToWithBaseRequest(uint256,address,{base},bytes32[])"),
             "uniswapV3SwapToWithPermit(uint256,address,uint256,uint256,uint256[],bytes)".to_owned(),
             "snwap(address,uint256,address,address,uint256,address,bytes)".to_owned(),
+            format!("swapExactTokensForAVAX({amounts},address[],address,uint256)"),
+            format!("swapTokensForExactAVAX({amounts},address[],address,uint256)"),
+            format!("swapExactTokensForAVAX{taxed}({amounts},address[],address,uint256)"),
+            format!("swapExactTokensForETH{taxed}({amounts},address[],address,address,uint256)"),
+            format!("swapExactTokensForNATIVE({amounts},{bins},address,uint256)"),
+            format!("swapTokensForExactNATIVE({amounts},{bins},address,uint256)"),
+            format!("swapExactTokensForNATIVE{taxed}({amounts},{bins},address,uint256)"),
+            format!("fillOrderTo({order},bytes,bytes,uint256,uint256,uint256,address)"),
+            format!("fillOrderRFQTo({quote},bytes,uint256,uint256,address)"),
+            format!("fillOrderRFQTo({quote},bytes,uint256,address)"),
+            format!("fillOrderRFQToWithPermit({quote},bytes,uint256,address,bytes)"),
         ];
         let hash = |text: &String| {
             Keccak256::digest(text).first_chunk().map(|first| u32::from_be_bytes(*first))

@@ -11,9 +11,18 @@ use super::words::{NATIVE_PLACEHOLDER, ZERO, absolute, address, units, word, wor
 use crate::domain::Units;
 use crate::registry::{ContractKind, EventKind, Partner, Payout};
 
-/// `swapExactETHForTokens` and its variant for fee-on-transfer tokens: by their interface such a
-/// call spends exactly the coin that it receives, in any contract.
-const EXACT_COIN_IN: [[u8; 4]; 2] = [[0x7f, 0xf3, 0x6a, 0xb5], [0xb6, 0xf9, 0xde, 0x95]];
+/// `swapExactETHForTokens` and its variant for fee-on-transfer tokens, the same under the names that
+/// Avalanche's, LFJ's and Camelot's routers give them: by their interface such a call spends exactly the
+/// coin that it receives, in any contract.
+const EXACT_COIN_IN: [[u8; 4]; 7] = [
+    [0x7f, 0xf3, 0x6a, 0xb5],
+    [0xb6, 0xf9, 0xde, 0x95],
+    [0xa2, 0xa1, 0x62, 0x3d],
+    [0xc5, 0x75, 0x59, 0xdd],
+    [0xb0, 0x66, 0xea, 0x7c],
+    [0xe0, 0x38, 0xe6, 0xdc],
+    [0xb4, 0x82, 0x2b, 0xe3],
+];
 
 /// Smaller numbers in events are counters, places and times, and larger ones addresses, hashes and text.
 const COIN_MIN: Units = Units::from_limbs([1 << 32, 0, 0, 0]);
