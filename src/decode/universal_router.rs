@@ -40,14 +40,15 @@ pub(super) struct CoinReceivers {
     pub(super) gifts: Vec<Account>,
     /// No command may give some in another way.
     pub(super) are_all: bool,
-    /// The only exchange of Uniswap V4, where nothing else of the call moves native coin.
+    /// How all of it is shared, where that is known.
     pub(super) sale: Option<CoinSale>,
 }
 
 /// A sale for native coin, all of which its seller gets but for a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoinSale {
-    pub route: CoinRoute,
+    /// The only exchange in Uniswap V4, where nothing is unwrapped; `None` where all is unwrapped.
+    pub route: Option<CoinRoute>,
     /// Hundredths of a percent that another account gets.
     pub part: Units,
 }
@@ -66,11 +67,14 @@ impl CoinReceivers {
         let inputs = arguments.get(number(arguments, first + 1)?..)?;
         let list = inputs.get(WORD..)?;
         let (mut unwraps, mut takes, mut are_all) = (Vec::new(), Vec::new(), true);
-        let (mut routes, mut wraps) = (Vec::new(), false);
+        let (mut routes, mut is_mixed) = (Vec::new(), is_proxied);
         for (at, command) in commands.iter().enumerate() {
             let input = bytes(list, number(list, at)?)?;
             match command & COMMAND_BITS {
-                UNWRAP_WETH | UNWRAP_WETH_EXACT => unwraps.push(account(input, 0)?),
+                UNWRAP_WETH | UNWRAP_WETH_EXACT => {
+                    is_mixed |= !takes.is_empty();
+                    unwraps.push(account(input, 0)?);
+                }
                 command @ (SWEEP | TRANSFER | PAY_PORTION | PAY_PORTION_FULL_PRECISION) => {
                     if account(input, 0)? == Account::default() {
                         let to = account(input, 1)?;
@@ -89,16 +93,18 @@ impl CoinReceivers {
                     None => are_all = false,
                 },
                 other => {
-                    wraps |= other == WRAP_ETH;
+                    is_mixed |= other == WRAP_ETH;
                     are_all &= other <= READ_MAX;
                 }
             }
         }
-        let alone = are_all && unwraps.is_empty() && !wraps && !is_proxied;
-        let sale = match routes.as_slice() {
-            [Some(route)] if alone => sold(*route, &takes, sender),
+        let route = match (routes.as_slice(), unwraps.as_slice()) {
+            ([route @ Some(_)], []) => Some(*route),
+            ([], [ROUTER, more @ ..]) if more.iter().all(|to| *to == ROUTER) => Some(None),
             _ => None,
         };
+        let route = route.filter(|_| are_all && !is_mixed);
+        let sale = route.and_then(|route| sold(route, &takes, sender));
         // A proxy is the sender of the router's call.
         let resolved = |to: Account| if to == SENDER && !is_proxied { sender } else { to };
         let gifts = takes.iter().map(|(Take::Rest(to) | Take::Part(to, _) | Take::Amount(to))| *to);
@@ -114,7 +120,7 @@ impl CoinReceivers {
 }
 
 /// A sale whose coin goes to the sender at last, less at most one part of it.
-fn sold(route: CoinRoute, takes: &[Take], sender: Account) -> Option<CoinSale> {
+fn sold(route: Option<CoinRoute>, takes: &[Take], sender: Account) -> Option<CoinSale> {
     let is_sender = |to: &Account| [SENDER, sender].contains(to);
     let (mut part, mut is_given) = (None, false);
     for take in takes {
@@ -142,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_sale_is_the_senders_but_for_one_part() {
-        let route = CoinRoute { pool: [1; 32], hops: 1 };
+        let route = Some(CoinRoute { pool: [1; 32], hops: 1 });
         let quarter = Units::from(25);
         let part = |to| Take::Part(to, quarter);
         let sold = |takes: &[Take]| sold(route, takes, SELLER).map(|sale| sale.part);

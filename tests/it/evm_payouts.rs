@@ -2,7 +2,8 @@
 //! to spend or to pay out whole, and events that name the payment. Amounts are worked out by hand.
 
 use blotter::decode::NoteKind;
-use blotter::decode::evm::{Account, CoinTo, Log, Terms};
+use blotter::decode::evm::{Account, CoinSale, CoinTo, Log, Terms};
+use blotter::domain::Units;
 
 use crate::evm_decode::{
     AAA, BBB, Case, OTHER, POOL, ROUTER, WALLET, ZERO, account, call, case, log, number, sell,
@@ -527,4 +528,23 @@ fn a_sale_of_another_account_below_the_call_leaves_the_payment_unknown() {
     sale.insert(0, transfer(BBB, OTHER, seller, 7));
     sale.insert(0, transfer(BBB, POOL, OTHER, 7));
     sold(&with(sale), Some(140));
+}
+
+/// A Universal Router unwraps for itself, and its commands give a part to another account.
+#[test]
+fn a_part_of_what_a_router_unwraps_is_left_out() {
+    let router = Through::on_eth("66a9893cc07d91d95644aedd05d03f95e1dba8af");
+    let with = |part: Option<u64>| {
+        let mut case = router.sale(1_000_399);
+        let sale = part.map(|part| CoinSale { route: None, part: Units::from(part) });
+        case.tx.terms = Terms { coin: CoinTo::Shared, sale, ..Terms::default() };
+        case
+    };
+    sold(&with(None), None);
+    sold(&with(Some(0)), Some(1_000_399));
+    sold(&with(Some(25)), Some(997_899));
+    // Another contract unwraps too.
+    let mut two = with(Some(25));
+    two.tx.logs.push(router.unwrap_by(OTHER, 8));
+    sold(&two, None);
 }

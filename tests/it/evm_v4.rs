@@ -35,7 +35,8 @@ fn swapped(pool: Word, by: Account, [lower, upper]: [i64; 2]) -> Log {
 }
 
 fn by(hops: usize, part: u64) -> Terms {
-    let sale = CoinSale { route: CoinRoute { pool: COIN_POOL, hops }, part: Units::from(part) };
+    let route = Some(CoinRoute { pool: COIN_POOL, hops });
+    let sale = CoinSale { route, part: Units::from(part) };
     Terms { sale: Some(sale), ..Terms::default() }
 }
 

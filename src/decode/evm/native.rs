@@ -6,7 +6,7 @@ use super::ledger::{Asset, Move, is_movement, transfer};
 use super::own::{Leg, Measure, Own, TWO};
 use super::pool_coin;
 use super::scene::{Scene, Venue, exchanges};
-use super::transaction::{Account, CoinSale, CoinTo, Log, NativeFlows};
+use super::transaction::{Account, CoinRoute, CoinTo, Log, NativeFlows, Terms};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, absolute, address, units, word, words};
 use crate::domain::Units;
 use crate::registry::{ContractKind, EventKind, Partner, Payout};
@@ -326,28 +326,33 @@ fn paid(scene: &Scene<'_>, own: &Own) -> Option<Units> {
     if !sends || pays_others(scene) || scene.venues.iter().any(|fee| kept(scene, fee).is_some()) {
         return None;
     }
-    match (scene.tx.terms.sale, own.exchanged.as_slice()) {
-        (Some(sale), [_]) => by_events(scene, sale),
+    let sale = scene.tx.terms.sale;
+    match (sale.and_then(|sale| Some((sale.route?, sale.part))), own.exchanged.as_slice()) {
+        (Some(routed), [_]) => by_events(scene, routed),
         (Some(_) | None, _) => through(scene, own),
     }
 }
 
+/// An amount without hundredths of a percent of it.
+fn without(amount: Units, part: Units) -> Option<Units> {
+    amount.checked_sub(amount.checked_mul(part)? / PARTS)
+}
+
 /// Native coin of a sale in Uniswap V4 that the called router's commands name, as its last pool's event
 /// states it: its pools have no hooks, and no other pool gave coin.
-fn by_events(scene: &Scene<'_>, sale: CoinSale) -> Option<Units> {
+fn by_events(scene: &Scene<'_>, (route, part): (CoinRoute, Units)) -> Option<Units> {
     let may_give = |venue: &&Venue<'_>| exchanges(venue.event.kind) && venue.may_move_native();
     let pools: Vec<&Venue<'_>> = scene.venues.iter().filter(may_give).collect();
     let is_routed = |venue: &&Venue<'_>| {
         let vault = venue.contract.is_some_and(|known| known.kind == ContractKind::Vault);
         vault && venue.account(1) == scene.tx.to
     };
-    let last = pools.last().filter(|last| words(last.log).next() == Some(&sale.route.pool))?;
+    let last = pools.last().filter(|last| words(last.log).next() == Some(&route.pool))?;
     let [coin, _] = last.event.deltas?;
     let given = words(last.log).nth(coin).map(units).filter(|given| !given.bit(255))?;
     let exact = scene.called?.is_exact(scene.tx.selector);
-    let is_whole = exact && pools.len() == sale.route.hops && pools.iter().all(is_routed);
-    let part = given.checked_mul(sale.part)? / PARTS;
-    given.checked_sub(part).filter(|paid| is_whole && !paid.is_zero())
+    let is_whole = exact && pools.len() == route.hops && pools.iter().all(is_routed);
+    without(given, part).filter(|paid| is_whole && !paid.is_zero())
 }
 
 /// Coin, wrapped or not, that an event says a router kept of the route.
@@ -387,13 +392,16 @@ fn is_paid(scene: &Scene<'_>, venue: &Venue<'_>, (pays, amount): (Payout, Units)
 fn through(scene: &Scene<'_>, own: &Own) -> Option<Units> {
     let (to, called) = (scene.tx.to?, scene.called?);
     let exact = called.is_exact(scene.tx.selector);
-    if (!exact && !called.pays_whole) || scene.tx.terms.coin == CoinTo::Shared {
+    let Terms { coin, sale, .. } = scene.tx.terms;
+    let part = sale.filter(|sale| sale.route.is_none()).map(|sale| sale.part);
+    if (!exact && !called.pays_whole) || part.is_none() && coin == CoinTo::Shared {
         return None;
     }
+    let part = part.unwrap_or_default();
     let loose = loose(scene, &to)?;
     let [leg] = own.exchanged.as_slice() else {
         let [(unwrapper, all)] = scene.ledger.unwraps.as_slice() else { return None };
-        let only = exact && *unwrapper == to && loose.is_zero();
+        let only = exact && *unwrapper == to && loose.is_zero() && part.is_zero();
         return (only && !all.is_zero()).then_some(*all);
     };
     let behind = after_giving(scene, leg)?;
@@ -406,7 +414,7 @@ fn through(scene: &Scene<'_>, own: &Own) -> Option<Units> {
         sum = sum.checked_add(amount)?;
     }
     let kept = if called.charges { scene.tx.terms.charged? } else { Units::ZERO };
-    sum.checked_sub(kept).filter(|paid| !paid.is_zero())
+    without(sum.checked_sub(kept)?, part).filter(|paid| !paid.is_zero())
 }
 
 /// Whether an account next to the wallet gave a token and got none: what was unwrapped may have been paid

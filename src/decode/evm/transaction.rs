@@ -40,7 +40,7 @@ pub struct Terms {
     pub charged: Option<Units>,
     /// Whom it gives native coin to.
     pub coin: CoinTo,
-    /// How its commands sell a token for native coin in Uniswap V4.
+    /// How its commands share the native coin of a sale.
     pub sale: Option<CoinSale>,
 }
 
