@@ -5,6 +5,7 @@ pub mod evm;
 pub mod explain;
 mod flow;
 mod json;
+mod settler;
 pub mod solana;
 mod transaction;
 pub mod tron;

@@ -45,12 +45,16 @@ pub(super) struct CoinReceivers {
 }
 
 /// A sale for native coin, all of which its seller gets but for a part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CoinSale {
     /// The only exchange in Uniswap V4, where nothing is unwrapped; `None` where all is unwrapped.
     pub route: Option<CoinRoute>,
-    /// Hundredths of a percent that another account gets.
-    pub part: Units,
+    /// Hundredths of a percent that other accounts get, the second one of what the first left.
+    pub parts: [Units; 2],
+    /// Who unwraps it, where that is not the called contract.
+    pub by: Option<Account>,
+    /// Of more than this another account gets a share.
+    pub most: Option<Units>,
 }
 
 impl CoinReceivers {
@@ -136,7 +140,8 @@ fn sold(route: Option<CoinRoute>, takes: &[Take], sender: Account) -> Option<Coi
             Take::Rest(_) | Take::Part(..) | Take::Amount(_) => return None,
         }
     }
-    is_given.then(|| CoinSale { route, part: part.unwrap_or_default() })
+    let parts = [part.unwrap_or_default(), Units::ZERO];
+    is_given.then(|| CoinSale { route, parts, ..CoinSale::default() })
 }
 
 #[cfg(test)]
@@ -151,7 +156,7 @@ mod tests {
         let route = Some(CoinRoute { pool: [1; 32], hops: 1 });
         let quarter = Units::from(25);
         let part = |to| Take::Part(to, quarter);
-        let sold = |takes: &[Take]| sold(route, takes, SELLER).map(|sale| sale.part);
+        let sold = |takes: &[Take]| sold(route, takes, SELLER).map(|sale| sale.parts[0]);
         let whole = Some(Units::ZERO);
         assert_eq!(sold(&[Take::Rest(SENDER)]), whole);
         assert_eq!(sold(&[Take::Rest(SELLER), Take::Rest(SENDER)]), whole);

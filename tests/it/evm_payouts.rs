@@ -536,7 +536,8 @@ fn a_part_of_what_a_router_unwraps_is_left_out() {
     let router = Through::on_eth("66a9893cc07d91d95644aedd05d03f95e1dba8af");
     let with = |part: Option<u64>| {
         let mut case = router.sale(1_000_399);
-        let sale = part.map(|part| CoinSale { route: None, part: Units::from(part) });
+        let parts = |part| [Units::from(part), Units::ZERO];
+        let sale = part.map(|part| CoinSale { parts: parts(part), ..CoinSale::default() });
         case.tx.terms = Terms { coin: CoinTo::Shared, sale, ..Terms::default() };
         case
     };
@@ -547,4 +548,29 @@ fn a_part_of_what_a_router_unwraps_is_left_out() {
     let mut two = with(Some(25));
     two.tx.logs.push(router.unwrap_by(OTHER, 8));
     sold(&two, None);
+}
+
+/// By way of the holder of allowances a Settler unwraps, and its actions give parts to others.
+#[test]
+fn a_settler_pays_what_it_unwraps_less_the_parts_of_others() {
+    let holder = Through::on_eth("0000000000001ff3684f28c67538d4d072c22734");
+    let settler = [0x75; 20];
+    let with = |by: Option<Account>, parts: [u64; 2], most: Option<u64>| {
+        let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 1_000_399, settler));
+        logs.push(unwrap(settler, 1_000_399));
+        let mut case = case(logs).to(holder.router).unknown();
+        let (parts, most) = (parts.map(Units::from), most.map(Units::from));
+        let sale = Some(CoinSale { by, parts, most, ..CoinSale::default() });
+        case.tx.terms = Terms { sale, coin: CoinTo::Sender, ..Terms::default() };
+        case
+    };
+    let by = Some(settler);
+    sold(&with(by, [0, 0], None), Some(1_000_399));
+    // 70 hundredths of a percent are 7002, and 15 of the rest 1490.
+    sold(&with(by, [70, 15], Some(1_000_399)), Some(991_907));
+    sold(&with(by, [0, 0], Some(1_000_398)), None);
+    sold(&with(Some(OTHER), [0, 0], None), None);
+    sold(&with(None, [0, 0], None), None);
+    // Another contract with such a call is none of 0x's.
+    sold(&with(by, [0, 0], None).to(ROUTER), None);
 }

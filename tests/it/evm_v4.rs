@@ -36,7 +36,8 @@ fn swapped(pool: Word, by: Account, [lower, upper]: [i64; 2]) -> Log {
 
 fn by(hops: usize, part: u64) -> Terms {
     let route = Some(CoinRoute { pool: COIN_POOL, hops });
-    let sale = CoinSale { route, part: Units::from(part) };
+    let parts = [Units::from(part), Units::ZERO];
+    let sale = CoinSale { route, parts, ..CoinSale::default() };
     Terms { sale: Some(sale), ..Terms::default() }
 }
 

@@ -5,6 +5,7 @@
 use super::transaction::{Account, CoinTo, Terms, Word};
 use super::words::{ZERO, units};
 use crate::decode::abi::{WORD, account, bytes, number};
+use crate::decode::settler::Settled;
 use crate::decode::universal_router::{CoinReceivers, EXECUTE};
 use crate::domain::Units;
 
@@ -110,6 +111,8 @@ const RECEIVERS: [(u32, usize); 57] = [
 /// In place of an offset: the call names no receiver, and pays its caller.
 const CALLER: usize = usize::MAX;
 
+/// `exec` of 0x's `AllowanceHolder`, and `execute` of its Settlers.
+const SETTLERS: [u32; 2] = [0x2213_bc0b, 0x1fff_991f];
 /// `swapCompact()` of Odos.
 const ODOS_COMPACT: u32 = 0x83bd_37f9;
 /// Hex digits of it that hold the receiver: five addresses of 22 bytes, two amounts of 33, and 3 bytes.
@@ -137,6 +140,12 @@ pub(crate) fn terms(input: &[u8], sender: Account, called: Option<Account>) -> T
         return by_commands(input, sender, called).unwrap_or_default();
     }
     let selector = u32::from_be_bytes(selector);
+    if SETTLERS.contains(&selector) {
+        let settled = |called| Settled::read(&const_hex::decode(input).ok()?, called);
+        let Some(settled) = called.and_then(settled) else { return Terms::default() };
+        let sale = settled.sale.filter(|_| settled.receiver == sender);
+        return Terms { sale, ..by_receiver(Some(settled.receiver), sender) };
+    }
     if selector == METAMASK_SWAP {
         return Terms { charged: charged(&head(words, WORDS_MAX)), ..Terms::default() };
     }

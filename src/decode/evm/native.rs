@@ -6,7 +6,7 @@ use super::ledger::{Asset, Move, is_movement, transfer};
 use super::own::{Leg, Measure, Own, TWO};
 use super::pool_coin;
 use super::scene::{Scene, Venue, exchanges};
-use super::transaction::{Account, CoinRoute, CoinTo, Log, NativeFlows, Terms};
+use super::transaction::{Account, CoinRoute, CoinSale, CoinTo, Log, NativeFlows, Terms};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, absolute, address, units, word, words};
 use crate::domain::Units;
 use crate::registry::{ContractKind, EventKind, Partner, Payout};
@@ -327,20 +327,21 @@ fn paid(scene: &Scene<'_>, own: &Own) -> Option<Units> {
         return None;
     }
     let sale = scene.tx.terms.sale;
-    match (sale.and_then(|sale| Some((sale.route?, sale.part))), own.exchanged.as_slice()) {
+    match (sale.and_then(|sale| Some((sale.route?, sale.parts))), own.exchanged.as_slice()) {
         (Some(routed), [_]) => by_events(scene, routed),
         (Some(_) | None, _) => through(scene, own),
     }
 }
 
-/// An amount without hundredths of a percent of it.
-fn without(amount: Units, part: Units) -> Option<Units> {
-    amount.checked_sub(amount.checked_mul(part)? / PARTS)
+/// An amount without hundredths of a percent of it, one after the other.
+fn without(amount: Units, parts: [Units; 2]) -> Option<Units> {
+    let one = |rest: Units, part| rest.checked_sub(rest.checked_mul(part)? / PARTS);
+    parts.into_iter().try_fold(amount, one)
 }
 
 /// Native coin of a sale in Uniswap V4 that the called router's commands name, as its last pool's event
 /// states it: its pools have no hooks, and no other pool gave coin.
-fn by_events(scene: &Scene<'_>, (route, part): (CoinRoute, Units)) -> Option<Units> {
+fn by_events(scene: &Scene<'_>, (route, parts): (CoinRoute, [Units; 2])) -> Option<Units> {
     let may_give = |venue: &&Venue<'_>| exchanges(venue.event.kind) && venue.may_move_native();
     let pools: Vec<&Venue<'_>> = scene.venues.iter().filter(may_give).collect();
     let is_routed = |venue: &&Venue<'_>| {
@@ -352,7 +353,7 @@ fn by_events(scene: &Scene<'_>, (route, part): (CoinRoute, Units)) -> Option<Uni
     let given = words(last.log).nth(coin).map(units).filter(|given| !given.bit(255))?;
     let exact = scene.called?.is_exact(scene.tx.selector);
     let is_whole = exact && pools.len() == route.hops && pools.iter().all(is_routed);
-    without(given, part).filter(|paid| is_whole && !paid.is_zero())
+    without(given, parts).filter(|paid| is_whole && !paid.is_zero())
 }
 
 /// Coin, wrapped or not, that an event says a router kept of the route.
@@ -393,28 +394,34 @@ fn through(scene: &Scene<'_>, own: &Own) -> Option<Units> {
     let (to, called) = (scene.tx.to?, scene.called?);
     let exact = called.is_exact(scene.tx.selector);
     let Terms { coin, sale, .. } = scene.tx.terms;
-    let part = sale.filter(|sale| sale.route.is_none()).map(|sale| sale.part);
-    if (!exact && !called.pays_whole) || part.is_none() && coin == CoinTo::Shared {
+    let sale = sale.filter(|sale| sale.route.is_none());
+    let settler = sale.and_then(|sale| sale.by);
+    let settles = settler.is_some() && called.kind == ContractKind::Exchange;
+    let is_known = exact || called.pays_whole || settles;
+    if !is_known || sale.is_none() && coin == CoinTo::Shared {
         return None;
     }
-    let part = part.unwrap_or_default();
-    let loose = loose(scene, &to)?;
+    let (sale, holder) = (sale.unwrap_or_default(), settler.unwrap_or(to));
+    let loose = loose(scene, &holder)?;
     let [leg] = own.exchanged.as_slice() else {
         let [(unwrapper, all)] = scene.ledger.unwraps.as_slice() else { return None };
-        let only = exact && *unwrapper == to && loose.is_zero() && part.is_zero();
+        let only = exact && *unwrapper == to && loose.is_zero() && sale == CoinSale::default();
         return (only && !all.is_zero()).then_some(*all);
     };
     let behind = after_giving(scene, leg)?;
     let is_all = called.pays_whole && !has_another_seller(scene, leg);
     let mut sum = loose;
     for (who, amount) in scene.ledger.unwraps_in(behind) {
-        if who != to && !is_all {
+        if who != holder && !is_all {
             return None;
         }
         sum = sum.checked_add(amount)?;
     }
     let kept = if called.charges { scene.tx.terms.charged? } else { Units::ZERO };
-    without(sum.checked_sub(kept)?, part).filter(|paid| !paid.is_zero())
+    if sale.most.is_some_and(|most| sum > most) {
+        return None;
+    }
+    without(sum.checked_sub(kept)?, sale.parts).filter(|paid| !paid.is_zero())
 }
 
 /// Whether an account next to the wallet gave a token and got none: what was unwrapped may have been paid
