@@ -1,6 +1,8 @@
 //! Sales for native coin in Uniswap V4 where inner calls are unknown: the call's commands name the pools and
 //! who gets what, the last pool's event states how much.
 
+use std::slice;
+
 use blotter::decode::NoteKind;
 use blotter::decode::evm::{Account, CoinRoute, CoinSale, CoinTo, Log, Terms, Word};
 use blotter::domain::Units;
@@ -60,15 +62,15 @@ fn sold(case: &Case, native: Option<u64>) {
 fn a_sale_is_valued_by_the_event_of_its_last_pool() {
     let router = universal_router();
     let last = swapped(COIN_POOL, router, [270_113_488_716_386, -500]);
-    sold(&sale(by(1, 0), &[last.clone()]), Some(270_113_488_716_386));
-    sold(&sale(by(1, 25), &[last.clone()]), Some(269_438_204_994_596));
+    sold(&sale(by(1, 0), slice::from_ref(&last)), Some(270_113_488_716_386));
+    sold(&sale(by(1, 25), slice::from_ref(&last)), Some(269_438_204_994_596));
     let shared = Terms { coin: CoinTo::Shared, ..by(1, 25) };
-    sold(&sale(shared, &[last.clone()]), Some(269_438_204_994_596));
+    sold(&sale(shared, slice::from_ref(&last)), Some(269_438_204_994_596));
     // Through another pool first.
     let first = swapped(OTHER_POOL, router, [-500, 9]);
     sold(&sale(by(2, 0), &[first.clone(), last.clone()]), Some(270_113_488_716_386));
     // Commands that name no such route, and to another account.
-    sold(&sale(Terms::default(), &[last.clone()]), None);
+    sold(&sale(Terms::default(), slice::from_ref(&last)), None);
     let others = Terms { coin: CoinTo::Others, ..Terms::default() };
     sale(others, &[last]).gives_none(Some(NoteKind::OneSided));
 }
@@ -83,7 +85,7 @@ fn a_pool_that_the_commands_do_not_name_leaves_the_value_unknown() {
     sold(&sale(by(1, 0), &[swapped(COIN_POOL, OTHER, [700, -500])]), None);
     sold(&sale(by(1, 0), &[swapped(COIN_POOL, router, [-700, 500])]), None);
     // The same commands to a contract that no table knows.
-    sold(&sale(by(1, 0), &[last.clone()]).to(ROUTER), None);
+    sold(&sale(by(1, 0), slice::from_ref(&last)).to(ROUTER), None);
     // A token that the seller's own contract sold elsewhere does not count.
     let mut taxed = sale(by(1, 0), &[last]);
     taxed.tx.logs.extend(swap(POOL, (BBB, 7, OTHER), (weth(), 40, OTHER)));
