@@ -63,7 +63,6 @@ impl V4Command {
                 SWAP_EXACT_IN_SINGLE => routes.push(single(input)),
                 SWAP_EXACT_IN => routes.push(along(input)),
                 SWAP_EXACT_OUT_SINGLE | SWAP_EXACT_OUT => routes.push(None),
-                SETTLE | SETTLE_ALL => {}
                 TAKE if of_coin()? => {
                     let to = account(input, 1)?;
                     let all = word(input, 2)?.is_zero();
@@ -73,7 +72,7 @@ impl V4Command {
                 TAKE_PORTION if of_coin()? => {
                     takes.push(Take::Part(account(input, 1)?, word(input, 2)?));
                 }
-                TAKE | TAKE_ALL | TAKE_PORTION => {}
+                SETTLE | SETTLE_ALL | TAKE | TAKE_ALL | TAKE_PORTION => {}
                 _ => return None,
             }
         }

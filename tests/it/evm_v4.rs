@@ -68,7 +68,7 @@ fn a_sale_is_valued_by_the_event_of_its_last_pool() {
     sold(&sale(shared, slice::from_ref(&last)), Some(269_438_204_994_596));
     // Through another pool first.
     let first = swapped(OTHER_POOL, router, [-500, 9]);
-    sold(&sale(by(2, 0), &[first.clone(), last.clone()]), Some(270_113_488_716_386));
+    sold(&sale(by(2, 0), &[first, last.clone()]), Some(270_113_488_716_386));
     // Commands that name no such route, and to another account.
     sold(&sale(Terms::default(), slice::from_ref(&last)), None);
     let others = Terms { coin: CoinTo::Others, ..Terms::default() };
