@@ -6,6 +6,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Address, Family, FilterTag, RowRef, Side, TradeKey, TxId, UnixSeconds};
 
+/// Seconds by which a lower block's time may be above a higher one's: old blocks of Solana have
+/// estimated times.
+const TIMES_RUN_BACK_MAX: u32 = 60;
+
 /// All that is set has to hold; nothing set is every row.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Filter {
@@ -44,19 +48,29 @@ impl Filter {
         self.from.is_some() || self.to.is_some()
     }
 
-    /// True for a row below which, in a history that is newest first, none can match.
+    /// True for a row behind which none can match. Lower heights that are not stored may match.
     pub fn ends_at(&self, key: &TradeKey) -> bool {
         self.from.is_some_and(|from| key.time < from)
     }
 
+    /// Whether a transaction of this time shows that none at a lower height matches.
+    pub fn ends_below(&self, time: UnixSeconds) -> bool {
+        self.ends_at_last().is_some_and(|last| time < last)
+    }
+
+    /// The last time at which a transaction does not show that.
+    fn ends_at_last(&self) -> Option<UnixSeconds> {
+        self.from.map(|from| UnixSeconds(from.0.saturating_sub(TIMES_RUN_BACK_MAX)))
+    }
+
+    /// The last place of a history whose time does not show that no lower height matches.
+    pub fn ends_behind(&self, family: Family) -> Option<TradeKey> {
+        Some(last_of(self.ends_at_last()?, family))
+    }
+
     /// The last place of a history at which a row is still too new to match.
     pub fn begins_behind(&self, family: Family) -> Option<TradeKey> {
-        let tx = match family {
-            Family::Solana => TxId::solana(&[u8::MAX; 64]),
-            Family::Evm => TxId::Evm([u8::MAX; 32]),
-            Family::Tron => TxId::Tron([u8::MAX; 32]),
-        };
-        Some(TradeKey { time: self.to?, height: 0, index: 0, tx, leg: u16::MAX })
+        Some(last_of(self.to?, family))
     }
 
     /// The tag in a cursor, by which a cursor of another filter is refused.
@@ -92,6 +106,16 @@ impl Filter {
         let tag = digest.first_chunk().map_or(1, |first| u32::from_be_bytes(*first));
         FilterTag(tag.max(1))
     }
+}
+
+/// The last place that a history can have at a time.
+fn last_of(time: UnixSeconds, family: Family) -> TradeKey {
+    let tx = match family {
+        Family::Solana => TxId::solana(&[u8::MAX; 64]),
+        Family::Evm => TxId::Evm([u8::MAX; 32]),
+        Family::Tron => TxId::Tron([u8::MAX; 32]),
+    };
+    TradeKey { time, height: 0, index: 0, tx, leg: u16::MAX }
 }
 
 /// Whether a name, without regard to case, is `lower` or begins with its words.

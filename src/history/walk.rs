@@ -356,11 +356,10 @@ impl Walk {
         if rows.is_empty() {
             self.inner.row_buffers.put(std::mem::take(&mut rows));
         }
-        if is_cut && rows.is_empty() {
-            self.from_reached = true;
+        self.from_reached = self.is_from_reached(&view, &record, (from, floor)).await?;
+        if is_cut && rows.is_empty() && self.from_reached {
             return Ok(Look::Bottom);
         }
-        self.from_reached = self.is_from_reached(from, floor);
         Ok(match floor {
             _ if !rows.is_empty() => Look::Rows(rows),
             0 if record.coverage.is_complete(head) => Look::Bottom,
@@ -402,14 +401,27 @@ impl Walk {
         end.is_some()
     }
 
-    /// Whether a transaction, trade or not, that is older than the filter's `from` was read in this
-    /// range of covered heights.
-    fn is_from_reached(&self, high: Height, low: Height) -> bool {
+    /// Whether nothing below this range of covered heights can match the filter's `from`: a
+    /// transaction in it, trade or not, is old enough.
+    async fn is_from_reached(
+        &self,
+        view: &View,
+        record: &WalletRecord,
+        (high, low): (Height, Height),
+    ) -> Result<bool> {
+        let WalkRequest { wallet, filter, .. } = &self.request;
+        let Some(last) = filter.ends_behind(wallet.address.family()) else { return Ok(false) };
         let reached = self.progress.borrow().reached;
-        let Some((from, (height, time))) = self.request.filter.from.zip(reached) else {
-            return false;
+        let is_old = |(height, time): (Height, UnixSeconds)| {
+            filter.ends_below(time) && (low..=high).contains(&height)
         };
-        time < from && low <= height && height <= high
+        if reached.is_some_and(is_old) {
+            return Ok(true);
+        }
+        match view.rows(record.id, Position::After(last), low, 1).await {
+            Err(StoreError::Overtaken) => Ok(false),
+            older => Ok(!older?.is_empty()),
+        }
     }
 
     /// The position from which the next rows are read.

@@ -215,6 +215,30 @@ async fn a_filtered_walk_above_whose_cursor_a_row_came_does_not_end_complete() {
     }
 }
 
+/// A lower block's time may be above a higher one's by a little, so that a row which is barely too old
+/// does not show that none of the heights below it matches.
+#[tokio::test(start_paused = true)]
+async fn a_row_that_is_barely_too_old_does_not_end_a_walk_above_unread_heights() {
+    let (low, from) = (301, trade(400).key.time);
+    let filter = Filter { from: Some(from), ..Filter::default() };
+    for (seconds, is_reached) in [(1, false), (60, false), (61, true)] {
+        for want in [Extent::All, Extent::Rows(500)] {
+            let world = World::new();
+            let wallet = wallet(1);
+            let mut oldest = trade(300);
+            oldest.key.time = UnixSeconds(from.0 - seconds);
+            let stored = (400..600).rev().map(trade).chain([oldest]).collect();
+            world.fill(&wallet, low, stored, vec![]).await;
+            let request = Demo::request(wallet, want);
+            let window = Duration::from_secs(9);
+            let request = WalkRequest { filter: filter.clone(), window, ..request };
+            let (rows, end) = finish(&mut world.history.walk(request).unwrap()).await;
+            let seen = (rows.len(), end.complete, end.more);
+            assert_eq!(seen, (200, is_reached, !is_reached), "{seconds} {want:?} {end:?}");
+        }
+    }
+}
+
 /// What was counted while rows were loaded is kept for later pages: a row that came late, where it had
 /// been counted, is not left out of the number.
 #[tokio::test]

@@ -166,7 +166,8 @@ impl Walk {
             let is_cut = self.cut_at_from(&mut rows);
             count = count.saturating_add(u64::try_from(rows.len()).unwrap_or(u64::MAX));
             let Some(last) = rows.last_key().filter(|_| !is_cut && !is_last) else {
-                let is_whole = is_cut || floor == 0 || self.is_from_reached(head, floor);
+                let is_whole =
+                    floor == 0 || self.is_from_reached(view, record, (head, floor)).await?;
                 return Ok(is_whole.then_some(count));
             };
             at = Position::After(last);

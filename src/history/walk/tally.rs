@@ -130,7 +130,11 @@ impl Walk {
                 let matched = u64::from(self.request.filter.matches(row));
                 tally.pass(row.bare.key, (1, matched));
             }
-            tally.is_finished = ended || (is_last && (floor == 0 || self.from_reached));
+            let is_last = is_last || ended;
+            tally.is_finished = is_last
+                && (floor == 0
+                    || self.from_reached
+                    || self.is_from_reached(&view, &record, (head, floor)).await?);
             tally.rows_when_finished = record.count;
             if tally.is_finished && self.has_missed_rows(&tally, &view, &record).await? {
                 // If rows are added during the second count as well, the next request counts again.
