@@ -176,15 +176,16 @@ impl Pool {
             .filter_map(|open| calls.get(open.at))
             .map(|call| (call.method, &call.params))
             .collect();
+        let first_id = self.take_ids(asked.len());
         let ask = Ask {
             name: needs.method,
             path: String::new(),
             query: Vec::new(),
-            body: Some(Bytes::from(jsonrpc::encode(&asked))),
+            body: Some(Bytes::from(jsonrpc::encode(first_id, &asked))),
         };
         let (sent, received) = self.send_hedged(permit, &needs, &ask, asked.len()).await;
         let secrets = self.secrets(sent.endpoint);
-        let outcomes = outcomes_by_call(sending, received, method, &secrets);
+        let outcomes = outcomes_by_call((sending, first_id), received, method, &secrets);
         for (open, outcome) in &outcomes {
             self.count(sent.endpoint, method(open), outcome.is_err());
         }
@@ -250,7 +251,7 @@ fn set_result(results: &mut [Option<CallAnswer>], at: usize, result: CallAnswer)
 /// Assigns answers to calls. Errors are classified by their whole text, because masking may remove
 /// a part of it; the text that is kept is masked.
 fn outcomes_by_call(
-    sending: Vec<PendingCall>,
+    (sending, first_id): (Vec<PendingCall>, u32),
     received: Received,
     method: impl Fn(&PendingCall) -> &'static str,
     secrets: &[String],
@@ -261,7 +262,7 @@ fn outcomes_by_call(
         let is_repeated = open.fails_repeatedly(failure);
         Observation { decision, method: method(open), failure: shown, is_repeated }
     };
-    match match_answers(received, sending.len()) {
+    match match_answers(received, first_id, sending.len()) {
         Ok(answers) => {
             let outcomes = sending.into_iter().zip(answers).map(|(open, answer)| {
                 let answer = answer.unwrap_or(Err(Failure::Missing));
@@ -281,13 +282,13 @@ type Entry = Option<Result<Box<RawValue>, Failure>>;
 
 /// Status and body are read separately: an error body may come with any status, and a non-JSON body
 /// with status 200.
-fn match_answers(received: Received, count: usize) -> Result<Vec<Entry>, Failure> {
+fn match_answers(received: Received, first_id: u32, count: usize) -> Result<Vec<Entry>, Failure> {
     let response = received.map_err(Failure::Transport)?;
     let status = response.status;
     let good = (200..300).contains(&status);
     let failed =
         |error: RpcError| Failure::Rpc { status, code: error.code, message: error.message };
-    match jsonrpc::decode(&response.body, count) {
+    match jsonrpc::decode(&response.body, first_id, count) {
         Ok(answers) if good || answers.iter().any(Option::is_some) => {
             let answers = answers.into_iter();
             Ok(answers.map(|answer| answer.map(|outcome| outcome.map_err(failed))).collect())
@@ -296,6 +297,42 @@ fn match_answers(received: Received, count: usize) -> Result<Vec<Entry>, Failure
         Ok(_) | Err(DecodeError::NotJsonRpc) => {
             let text = String::from_utf8_lossy(&response.body).into_owned();
             Err(Failure::Http { status, text })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::json;
+
+    use super::super::scripted::{ScriptedNodes, options, rpc};
+    use super::*;
+
+    /// A cache or a proxy that mixes requests up gives each second one the body of the one before.
+    #[tokio::test(start_paused = true)]
+    async fn the_body_of_an_earlier_request_is_no_answer() {
+        let kept: Arc<Mutex<Vec<(u16, Value)>>> = Arc::default();
+        let nodes = ScriptedNodes::new(move |(_, _, body)| {
+            let mut kept = kept.lock().unwrap();
+            kept.pop().unwrap_or_else(|| {
+                let given = rpc(body, |_, params| Ok(params[0].clone()));
+                kept.push(given.clone());
+                given
+            })
+        });
+        for count in [1, 2] {
+            let pool = nodes.pool(&["one"]);
+            for round in 0..4 {
+                let numbers = (0..count).map(|at| 10 * round + at);
+                let call = |number| Call { method: "echo", params: json!([number]) };
+                let calls: Vec<Call> = numbers.clone().map(call).collect();
+                let answers = pool.batch(&calls, &options()).await;
+                for (number, answer) in numbers.zip(answers) {
+                    assert_eq!(answer.unwrap().result.get(), number.to_string());
+                }
+            }
         }
     }
 }

@@ -46,24 +46,36 @@ fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<&'de RawV
 
 pub(crate) type CallOutcome = Result<Box<RawValue>, RpcError>;
 
-/// The body of a request: one object for one call, else an array; ids count from 0.
-pub(crate) fn encode(calls: &[(&str, &Value)]) -> Vec<u8> {
-    let call = |(id, (method, params)): (usize, &(&str, &Value))| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-    let mut all: Vec<Value> = calls.iter().enumerate().map(call).collect();
+/// Ids are below this power of two, so that any kind of number holds them.
+const IDS: u32 = 1 << 24;
+
+/// The body of a request: one object for one call, else an array; ids count from `first`. Requests
+/// have different ids, because a cache or a proxy may answer one with the body of another.
+pub(crate) fn encode(first: u32, calls: &[(&str, &Value)]) -> Vec<u8> {
+    let call = |(at, (method, params)): (u32, &(&str, &Value))| {
+        let id = first.wrapping_add(at) % IDS;
+        json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+    };
+    let mut all: Vec<Value> = (0..).zip(calls).map(call).collect();
     let body = if all.len() == 1 { all.remove(0) } else { all.into() };
     body.to_string().into_bytes()
 }
 
-/// Decodes the answer to `count` calls. `Ok`: one entry a call, `None` where none came for it (ids
-/// may come in any order, twice or not at all). `Err`: one error for all, or not JSON-RPC.
-pub(crate) fn decode(body: &[u8], count: usize) -> Result<Vec<Option<CallOutcome>>, DecodeError> {
+/// Decodes the answer to `count` calls with ids from `first` on. `Ok`: one entry a call, `None`
+/// where none came for it (ids may come in any order, twice or not at all). `Err`: one error for
+/// all, or not JSON-RPC.
+pub(crate) fn decode(
+    body: &[u8],
+    first: u32,
+    count: usize,
+) -> Result<Vec<Option<CallOutcome>>, DecodeError> {
     let text = std::str::from_utf8(body).map_err(|_| DecodeError::NotJsonRpc)?;
     let mut answers: Vec<Option<CallOutcome>> = (0..count).map(|_| None).collect();
     if text.trim_start().starts_with('[') {
         let envelopes: Vec<Envelope<'_>> =
             serde_json::from_str(text).map_err(|_| DecodeError::NotJsonRpc)?;
         for envelope in envelopes {
-            let at = envelope.id.and_then(|id| id.get().trim_matches('"').parse::<usize>().ok());
+            let at = envelope.id.and_then(|id| place_of(id, first));
             let place = at.and_then(|at| answers.get_mut(at));
             if let (Some(place @ None), Some(outcome)) = (place, outcome(&envelope)) {
                 *place = Some(outcome);
@@ -74,13 +86,20 @@ pub(crate) fn decode(body: &[u8], count: usize) -> Result<Vec<Option<CallOutcome
     let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|_| DecodeError::NotJsonRpc)?;
     match (outcome(&envelope), answers.as_mut_slice()) {
         (Some(outcome), [place]) => {
-            let ours = envelope.id.is_none_or(|id| matches!(id.get(), "0" | "\"0\"" | "null"));
-            *place = ours.then_some(outcome);
+            // Errors may come without the id of their call.
+            let is_ours = |id| place_of(id, first) == Some(0) || id.get() == "null";
+            *place = (outcome.is_err() || envelope.id.is_none_or(is_ours)).then_some(outcome);
             Ok(answers)
         }
         (Some(Err(error)), _) => Err(DecodeError::Error(error)),
         (Some(Ok(_)) | None, _) => Err(DecodeError::NotJsonRpc),
     }
+}
+
+/// The place of a call in its request by its id, which some services return as text.
+fn place_of(id: &RawValue, first: u32) -> Option<usize> {
+    let id = id.get().trim_matches('"').parse::<u32>().ok().filter(|id| *id < IDS)?;
+    usize::try_from(id.wrapping_sub(first) % IDS).ok()
 }
 
 /// An answer that is not one entry for each call.
@@ -108,14 +127,14 @@ mod tests {
     #[test]
     fn one_call_is_one_object() {
         let params = json!([1]);
-        let body: Value = serde_json::from_slice(&encode(&[("m", &params)])).unwrap();
-        let expected = json!({"jsonrpc": "2.0", "id": 0, "method": "m", "params": [1]});
+        let body: Value = serde_json::from_slice(&encode(7, &[("m", &params)])).unwrap();
+        let expected = json!({"jsonrpc": "2.0", "id": 7, "method": "m", "params": [1]});
         assert_eq!(body, expected);
     }
 
     #[test]
     fn a_null_result_is_a_result() {
-        let answers = decode(br#"{"jsonrpc":"2.0","id":0,"result":null}"#, 1).unwrap();
+        let answers = decode(br#"{"jsonrpc":"2.0","id":0,"result":null}"#, 0, 1).unwrap();
         assert_eq!(answers[0].as_ref().unwrap().as_ref().unwrap().get(), "null");
     }
 
@@ -124,16 +143,37 @@ mod tests {
         let body =
             br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batch too large"}}"#;
         let error = RpcError { code: -32600, message: "batch too large".to_owned() };
-        assert_eq!(decode(body, 3).unwrap_err(), DecodeError::Error(error));
+        assert_eq!(decode(body, 0, 3).unwrap_err(), DecodeError::Error(error));
     }
 
     #[test]
     fn what_is_no_answer_is_garbage() {
         let bodies: [&[u8]; 6] = [b"", b"<html>", b"{\"id\":0", b"[{]", b"\xff", b"{\"id\":0}"];
         for body in bodies {
-            assert_eq!(decode(body, 1).unwrap_err(), DecodeError::NotJsonRpc);
+            assert_eq!(decode(body, 0, 1).unwrap_err(), DecodeError::NotJsonRpc);
         }
-        assert!(decode(br#"{"id":7,"result":1}"#, 1).unwrap()[0].is_none(), "another call's id");
+    }
+
+    /// As from a cache that mixes up two requests, each of one call or more.
+    #[test]
+    fn an_answer_to_another_request_is_none() {
+        for first in [6, IDS - 1, u32::MAX] {
+            let params = json!([]);
+            let own: Value =
+                serde_json::from_slice(&encode(first, &[("m", &params), ("m", &params)])).unwrap();
+            let ids = [0, 1].map(|at| own[at]["id"].clone());
+            let is_given = |id: &Value, first: u32| {
+                let one = json!({"id": id, "result": 1});
+                let many = decode(json!([one]).to_string().as_bytes(), first, 1).unwrap();
+                let one = decode(one.to_string().as_bytes(), first, 1).unwrap();
+                assert_eq!(one[0].is_some(), many[0].is_some());
+                one[0].is_some()
+            };
+            assert_eq!(ids.clone().map(|id| is_given(&id, first)), [true, false]);
+            assert_eq!(ids.map(|id| is_given(&id, first.wrapping_add(1))), [false, true]);
+        }
+        let failed = br#"{"id":1,"error":{"code":1,"message":"m"}}"#;
+        assert!(decode(failed, 7, 1).unwrap()[0].is_some(), "which some services number anew");
     }
 
     proptest! {
@@ -143,7 +183,7 @@ mod tests {
         fn each_call_gets_its_own_answer(order in proptest::collection::vec(0_usize..12, 0..24)) {
             let entries: Vec<_> = order.iter().map(|id| json!({"id": id, "result": id * 10})).collect();
             let body = serde_json::to_vec(&entries).unwrap();
-            for (at, answer) in decode(&body, 8).unwrap().into_iter().enumerate() {
+            for (at, answer) in decode(&body, 0, 8).unwrap().into_iter().enumerate() {
                 let got = answer.map(|a| a.unwrap().get().to_owned());
                 prop_assert_eq!(got, order.contains(&at).then(|| (at * 10).to_string()));
             }

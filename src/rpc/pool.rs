@@ -65,6 +65,8 @@ pub(super) struct Inner {
     random: AtomicU32,
     /// Number of requests sent.
     pub(super) requests: AtomicU64,
+    /// The id of the next JSON-RPC call.
+    next_id: AtomicU32,
 }
 
 impl Pool {
@@ -82,7 +84,15 @@ impl Pool {
         // Xorshift needs a seed that is not zero.
         let random = AtomicU32::new(seed | 1);
         let requests = AtomicU64::new(0);
-        Self { inner: Arc::new(Inner { admission, transport, limits, clock, random, requests }) }
+        // Other pools may reach the same service.
+        let next_id = AtomicU32::new(seed);
+        let inner = Inner { admission, transport, limits, clock, random, requests, next_id };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The first id of a JSON-RPC request of so many calls.
+    pub(crate) fn take_ids(&self, calls: usize) -> u32 {
+        self.inner.next_id.fetch_add(u32::try_from(calls).unwrap_or(u32::MAX), Ordering::Relaxed)
     }
 
     pub fn endpoints(&self) -> Vec<EndpointStatus> {

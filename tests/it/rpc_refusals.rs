@@ -175,7 +175,7 @@ async fn a_method_that_worked_is_unavailable_not_absent() {
 /// Servers return null for what they lack: it is no sign that a method is offered.
 #[tokio::test(start_paused = true)]
 async fn a_method_that_gave_null_once_is_absent_by_later_answers() {
-    let null = r#"{"id":0,"result":null}"#;
+    let null = r#"{"id":null,"result":null}"#;
     let absent = r#"{"id":0,"error":{"code":-32601,"message":"Method not found"}}"#;
     let acts = [Act::Body(null), Act::Body(absent)];
     let script = Arc::new(Script::default().host("one", 1, acts));

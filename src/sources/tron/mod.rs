@@ -244,14 +244,15 @@ impl RpcAsker {
     ) -> Result<(Vec<CallOutcome>, EndpointId)> {
         let calls: Vec<(&str, &Value)> =
             calls.iter().map(|(method, params)| (*method, params)).collect();
-        let body = Some(Bytes::from(jsonrpc::encode(&calls)));
+        let first_id = self.pool.take_ids(calls.len());
+        let body = Some(Bytes::from(jsonrpc::encode(first_id, &calls)));
         let ask = Ask { name, path: "/jsonrpc".to_owned(), query: Vec::new(), body };
         let mut options = options.clone();
         let mut tries = 0;
         loop {
             let reply = self.pool.ask(&ask, self.read, &options).await?;
             let Reply { body, endpoint, .. } = reply;
-            let answers = jsonrpc::decode(&body, calls.len()).ok();
+            let answers = jsonrpc::decode(&body, first_id, calls.len()).ok();
             let answers =
                 answers.and_then(|all| all.into_iter().collect::<Option<Vec<CallOutcome>>>());
             if let Some(answers) = answers {
