@@ -160,7 +160,7 @@ fn log(r: &mut Reader<'_>) -> Read<Log> {
                 let read = const_hex::decode(r.long_text()?);
                 data = Some(read.map_err(|_| RawError::Broken("log data"))?);
             }
-            b"removed" => removed = r.boolean()?,
+            b"removed" => removed = r.optional(Reader::boolean)? == Some(true),
             _ => drop(r.skip()?),
         }
         Ok(())
@@ -327,6 +327,7 @@ mod tests {
         };
         let topic = format!(r#""{TOPIC}""#);
         assert!(log(&topic, "0x", "").is_ok());
+        assert!(log(&topic, "0x", r#","removed":null"#).is_ok());
         let five = [&*topic; 5].join(",");
         assert_eq!(log(&five, "0x", "").unwrap_err(), RawError::TooMany("topics"));
         // Shorter than a word, also with more behind it.
