@@ -87,7 +87,7 @@ impl EvmSource {
         Ok(hashes.into_iter().map(TxId::Evm).collect())
     }
 
-    async fn block_at(
+    pub(super) async fn block_at(
         &self,
         height: Height,
         options: &CallOptions,

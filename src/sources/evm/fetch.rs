@@ -1,8 +1,7 @@
 //! From candidates to a chunk: fetches transactions and receipts in batches, then inner movements,
 //! then block times.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use futures_util::future::{join, try_join};
 use serde_json::json;
@@ -37,10 +36,10 @@ pub(super) struct Batch {
 }
 
 /// A candidate with its fetched parts.
-struct Fetched {
-    candidate: Candidate,
-    tx: Transaction,
-    fee: Option<Units>,
+pub(super) struct FetchedTx {
+    pub(super) candidate: Candidate,
+    pub(super) tx: Transaction,
+    pub(super) fee: Option<Units>,
 }
 
 /// A candidate that is being fetched.
@@ -57,11 +56,11 @@ pub(super) struct CandidateTx {
 
 /// Outcome of fetching some candidates.
 #[derive(Default)]
-struct FetchResult {
-    fetched: Vec<Fetched>,
-    times: BlockTimes,
+pub(super) struct FetchResult {
+    pub(super) fetched: Vec<FetchedTx>,
+    pub(super) times: BlockTimes,
     /// Transactions that no endpoint returns.
-    missing: Vec<(Height, Word)>,
+    pub(super) missing: Vec<(Height, Word)>,
 }
 
 impl EvmSource {
@@ -86,7 +85,7 @@ impl EvmSource {
         self.add_native(&wallet, &mut given.fetched, &blocks, &options).await;
         let is_open = self.add_producers(&wallet, &mut given, &options).await
             || proof.way == Way::Explorer && self.lists_no_tokens(&wallet, &given.fetched);
-        let is_refused = |one: &Fetched| one.tx.native == NativeFlows::Refused;
+        let is_refused = |one: &FetchedTx| one.tx.native == NativeFlows::Refused;
         // Without its payment a sale for native coin is not recognized, so such a read keeps a
         // doubt.
         let proof = if is_open || given.fetched.iter().any(is_refused) {
@@ -103,7 +102,7 @@ impl EvmSource {
         } else {
             self.clear_inner_call_doubt((&wallet, high), proof, &options).await
         };
-        let (txs, untimed) = timed(given.fetched, &given.times);
+        let (txs, untimed) = given.take_timed();
         let missing = given.missing.into_iter().chain(untimed);
         let missing = missing.map(|(height, hash)| (height, TxId::Evm(hash))).collect();
         Ok(RawChunk { low, high, txs, proof, missing, ..RawChunk::default() })
@@ -132,7 +131,7 @@ impl EvmSource {
             self.verify_by_logs(wallet, &mut one.tx, options).await;
         }
         let fee = given.fetched.first().and_then(|one| one.fee);
-        Ok(timed(given.fetched, &given.times).0.pop().map(|raw| FoundTx { raw, fee }))
+        Ok(given.take_timed().0.pop().map(|raw| FoundTx { raw, fee }))
     }
 
     /// Of candidates that only brought something: those that the wallet sent or ran, or that came
@@ -160,38 +159,24 @@ impl EvmSource {
         Ok((all, missing))
     }
 
-    /// Fetches with block times, as far as the list does not contain them.
-    async fn fetch_timed(
+    pub(super) async fn fetch(
         &self,
         wanted: Vec<CandidateTx>,
         options: &CallOptions,
-    ) -> Result<FetchResult> {
-        let untimed: BTreeSet<Height> = wanted
-            .iter()
-            .filter(|one| one.candidate.time.is_none())
-            .map(|one| one.candidate.block)
-            .collect();
-        let ((fetched, missing), times) =
-            try_join(self.fetch(wanted, options), self.times(untimed, options)).await?;
-        Ok(FetchResult { fetched, times, missing })
-    }
-
-    async fn fetch(
-        &self,
-        wanted: Vec<CandidateTx>,
-        options: &CallOptions,
-    ) -> Result<(Vec<Fetched>, Vec<(Height, Word)>)> {
+    ) -> Result<(Vec<FetchedTx>, Vec<(Height, Word)>)> {
         let (mut bare, mut fetched) = (Vec::new(), Vec::new());
         for mut one in wanted {
             match one.candidate.whole.take() {
-                Some(tx) => fetched.push(Fetched { candidate: one.candidate, tx: *tx, fee: None }),
+                Some(tx) => {
+                    fetched.push(FetchedTx { candidate: one.candidate, tx: *tx, fee: None })
+                }
                 None => bare.push(one),
             }
         }
         let missing = self.ask_until(&mut bare, true, options).await?;
         fetched.extend(bare.into_iter().filter_map(|one| {
             let (tx, fee) = one.done?;
-            Some(Fetched { candidate: one.candidate, tx, fee })
+            Some(FetchedTx { candidate: one.candidate, tx, fee })
         }));
         Ok((fetched, missing))
     }
@@ -294,7 +279,7 @@ impl EvmSource {
 
     /// Whether inner movements of some transaction remain unknown to nodes and to this list: a way
     /// that lists calls may have them.
-    fn lacks_calls(&self, fetched: &[Fetched]) -> bool {
+    fn lacks_calls(&self, fetched: &[FetchedTx]) -> bool {
         fetched.iter().any(|one| self.lacks_native(&one.tx))
     }
 
@@ -310,10 +295,10 @@ impl EvmSource {
 
     /// Whether receipts show token transfers of the wallet while the index lists none, neither of
     /// the wallet nor of an account that is used all the time: its list may be empty for everyone.
-    fn lists_no_tokens(&self, wallet: &Account, fetched: &[Fetched]) -> bool {
+    fn lists_no_tokens(&self, wallet: &Account, fetched: &[FetchedTx]) -> bool {
         let reach = &self.inner.abilities.reach;
         let mut indexes = self.inner.explorer.iter().flat_map(Pool::endpoints);
-        let moves_token = |one: &Fetched| {
+        let moves_token = |one: &FetchedTx| {
             let mut moved = one.tx.logs.iter().filter_map(transfer);
             moved.any(|(from, to)| from == *wallet || to == *wallet)
         };
@@ -323,7 +308,7 @@ impl EvmSource {
     }
 
     /// Leaves values open that a way with calls will read, or may have read before.
-    fn leave_to_lists(&self, fetched: &mut [Fetched]) {
+    fn leave_to_lists(&self, fetched: &mut [FetchedTx]) {
         for one in fetched.iter_mut().filter(|one| self.lacks_native(&one.tx)) {
             one.tx.native = NativeFlows::Gone;
         }
@@ -332,12 +317,12 @@ impl EvmSource {
     async fn add_native(
         &self,
         wallet: &Account,
-        fetched: &mut [Fetched],
+        fetched: &mut [FetchedTx],
         blocks: &HashMap<Height, u32>,
         options: &CallOptions,
     ) {
         let mut open = Vec::new();
-        for Fetched { candidate, tx, fee } in &mut *fetched {
+        for FetchedTx { candidate, tx, fee } in &mut *fetched {
             if let Some(calls) = candidate.calls.take() {
                 tx.native = NativeFlows::Calls(calls);
             }
@@ -379,7 +364,7 @@ impl EvmSource {
 }
 
 impl CandidateTx {
-    fn new(candidate: Candidate) -> Self {
+    pub(super) fn new(candidate: Candidate) -> Self {
         Self { candidate, tx: None, receipt: None, done: None, fails: false, unfilled: 0 }
     }
 
@@ -444,20 +429,6 @@ impl CandidateTx {
     }
 }
 
-/// Transactions, newest first, each with the time of its block; and those whose block no endpoint
-/// returns.
-fn timed(fetched: Vec<Fetched>, times: &BlockTimes) -> (Vec<RawTx>, Vec<(Height, Word)>) {
-    let (mut timed, mut untimed) = (Vec::with_capacity(fetched.len()), Vec::new());
-    for one in fetched {
-        match one.candidate.time.or_else(|| times.get(&one.tx.block).map(|read| read.0)) {
-            Some(time) => timed.push((one.tx, time)),
-            None => untimed.push((one.tx.block, one.tx.hash)),
-        }
-    }
-    timed.sort_by_key(|(tx, _)| Reverse((tx.block, tx.index)));
-    (timed.into_iter().map(|(tx, time)| RawTx::Evm(Box::new(tx), time)).collect(), untimed)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -518,10 +489,10 @@ mod tests {
             let mut one = CandidateTx::new(listed);
             settled(&mut one, has_log);
             let (tx, fee) = one.done.unwrap();
-            Fetched { candidate: one.candidate, tx, fee }
+            FetchedTx { candidate: one.candidate, tx, fee }
         };
         let transfer = Some(TokenTransfer { wallet: WALLET, is_logged: false });
-        let none = |all: &[Fetched]| source.lists_no_tokens(&WALLET, all);
+        let none = |all: &[FetchedTx]| source.lists_no_tokens(&WALLET, all);
         assert!(none(&[fetched(None, true), fetched(None, false)]));
         assert!(!none(&[fetched(None, false)]), "there was none");
         assert!(!none(&[fetched(None, true), fetched(transfer, true)]), "one is listed");
@@ -555,7 +526,7 @@ mod tests {
             tx.logs[0].topics[0] = wire::word(topic).unwrap();
             let paid = evm::NativeMove { from: WALLET, to: [3; 20], value: Units::from(5_u64) };
             tx.native = NativeFlows::Calls(vec![paid]);
-            let fetched = vec![Fetched { candidate: one.candidate, tx, fee }];
+            let fetched = vec![FetchedTx { candidate: one.candidate, tx, fee }];
             let mut given = FetchResult { fetched, ..FetchResult::default() };
             let (source, options) = (nodes.source(&["one"]), CallOptions::new(lane()));
             let is_open = source.add_producers(&WALLET, &mut given, &options).await;

@@ -67,6 +67,7 @@ mod sent;
 mod sent_witness;
 mod subject;
 mod texts;
+mod timed;
 pub(super) mod tokens;
 pub(super) mod wire;
 
