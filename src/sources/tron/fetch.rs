@@ -203,7 +203,7 @@ impl TronSource {
             let answer = self.post("wallet/getexchangebyid", &body, &options).await;
             let Some(reply) = unless_final(answer)? else { return Ok(()) };
             let what = "getexchangebyid gave none";
-            let told = wire::exchange(&reply.body)
+            let told = wire::exchange(&reply.body, exchange)
                 .map_err(|Unreadable| self.malformed(reply.endpoint, what))?;
             if let Some(assets) = told {
                 tx.set_exchange_assets(assets);
@@ -442,7 +442,9 @@ pub(super) mod tests {
     /// A trade without its other asset has no row.
     #[tokio::test(start_paused = true)]
     async fn a_trade_at_an_exchange_that_no_endpoint_gives_is_lost_for_now() {
-        for (status, body) in [(405, json!({})), (404, json!({})), (200, json!({}))] {
+        let other =
+            json!({"exchange_id": 8, "first_token_id": "31303032303030", "second_token_id": "5f"});
+        for (status, body) in [(405, json!({})), (404, json!({})), (200, json!({})), (200, other)] {
             let nodes = ScriptedNodes::new(move |(_, path, _)| match path {
                 "wallet/getexchangebyid" => (status, body.clone()),
                 _ => (200, info("SUCCESS")),

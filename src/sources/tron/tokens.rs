@@ -194,14 +194,14 @@ impl TronSource {
 
     async fn token(&self, mint: Address, options: &CallOptions) -> Result<Fields> {
         if let Some(number) = mint.as_tron_asset() {
-            let body = json!({"value": number.to_string()});
+            let number = number.to_string();
+            let body = json!({"value": number});
             let answer = self.post("wallet/getassetissuebyid", &body, options).await;
             let Some(reply) = unless_final(answer)? else {
                 return Ok((Given::Nothing, Given::Nothing));
             };
-            let asset = serde_json::from_slice::<Asset>(&reply.body).ok();
             // A token that was moved exists: an empty answer is none.
-            return Ok(match asset.filter(|asset| asset.id.is_some()).map(|one| one.meta(mint)) {
+            return Ok(match Asset::read(&reply.body, &number).map(|one| one.meta(mint)) {
                 Some(meta) => (Given::of(meta.symbol), Given::of(meta.decimals)),
                 None => (Given::Unanswered, Given::Unanswered),
             });
@@ -291,6 +291,12 @@ struct Asset {
 }
 
 impl Asset {
+    /// `None` for another token.
+    fn read(body: &[u8], number: &str) -> Option<Self> {
+        let asset = serde_json::from_slice::<Self>(body).ok()?;
+        (asset.id.as_deref() == Some(number)).then_some(asset)
+    }
+
     fn meta(&self, mint: Address) -> TokenMeta {
         let text = |hex: &str| hex::decode(hex).ok().and_then(|text| symbol(&text));
         let symbol = text(&self.abbr).or_else(|| text(&self.name));
@@ -333,6 +339,7 @@ mod tests {
             "precision":6,"id":"1002000"}"#;
         let mint = Address::tron_asset(1_002_000);
         let expected = TokenMeta { mint, symbol: Some("BTT".into()), decimals: Some(6) };
-        assert_eq!(serde_json::from_str::<Asset>(json).unwrap().meta(mint), expected);
+        let read = |number| Asset::read(json.as_bytes(), number).map(|asset| asset.meta(mint));
+        assert_eq!((read("1002000"), read("1002001")), (Some(expected), None));
     }
 }

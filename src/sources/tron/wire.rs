@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::envelope::{ListedTransaction, RawData, Ret, Text};
 use super::seen::{SeenTx, SentTx, TxPurpose};
 use crate::decode::evm::{Account, Word};
-use crate::decode::tron::{self, Asset, asset};
+use crate::decode::tron::{self, Asset, ExchangeId, asset};
 use crate::domain::Height;
 use crate::rpc::classify::words;
 use crate::rpc::{CallOutcome, ReplyClass, RpcError};
@@ -356,14 +356,19 @@ pub(super) fn block(body: &[u8]) -> Result<Option<Block>, Unreadable> {
     Ok(Some(Block { height, hash, millis, ids }))
 }
 
-/// `getexchangebyid`; `None` inside if it does not exist, or its tokens have no ids.
-pub(super) fn exchange(body: &[u8]) -> Result<Option<[Asset; 2]>, Unreadable> {
+/// `getexchangebyid`; `None` inside if it does not exist or is another one, or its tokens have no
+/// ids.
+pub(super) fn exchange(body: &[u8], asked: ExchangeId) -> Result<Option<[Asset; 2]>, Unreadable> {
     #[derive(Deserialize)]
     struct Exchange {
+        exchange_id: Option<ExchangeId>,
         first_token_id: Option<String>,
         second_token_id: Option<String>,
     }
     let told: Exchange = serde_json::from_slice(body).map_err(|_| Unreadable)?;
+    if told.exchange_id.is_some_and(|id| id != asked) {
+        return Ok(None);
+    }
     let pair = told.first_token_id.as_deref().zip(told.second_token_id.as_deref());
     Ok(pair.and_then(|(first, second)| Some([asset(first)?, asset(second)?])))
 }
