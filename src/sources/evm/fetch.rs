@@ -16,7 +16,7 @@ use super::{EvmSource, fees, receipts, wire};
 use crate::decode::evm::{self, Account, NativeFlows, Transaction, Word};
 use crate::domain::{Doubts, Height, Proof, TxId, Units, Way};
 use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Pool, Result};
-use crate::sources::chunk::{FoundTx, RawChunk, RawTx};
+use crate::sources::chunk::{FoundTx, RawChunk};
 
 /// Attempt at which transactions are also queried by their position, after two empty answers by
 /// hash.
@@ -284,7 +284,7 @@ impl EvmSource {
     }
 
     /// Whether some configured list may have such movements.
-    fn awaits_calls(&self, fetched: &[Fetched]) -> bool {
+    fn awaits_calls(&self, fetched: &[FetchedTx]) -> bool {
         let mut open = fetched.iter().filter(|one| self.lacks_native(&one.tx));
         open.any(|one| self.may_list_calls(one.tx.block))
     }
