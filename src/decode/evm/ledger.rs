@@ -10,7 +10,7 @@ use crate::domain::Units;
 use crate::registry::Chain;
 
 /// `Transfer(address,address,uint256)` of ERC-20 and, with the last one indexed too, of ERC-721.
-pub(in crate::decode) const TRANSFER: Word =
+pub(crate) const TRANSFER: Word =
     topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
 /// `ERC20Transfer(address,address,uint256)`: the amounts of early ERC-404 tokens, whose `Transfer` is that
 /// of an id.
@@ -28,6 +28,17 @@ pub(in crate::decode) const DEPOSIT: Word =
     topic("e1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c");
 pub(crate) const WITHDRAWAL: Word =
     topic("7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65");
+
+/// Whether the calls of a transaction move no coin although an event shows that wrapped coin was
+/// changed back. Its contract pays that out by a call, so some calls are missing.
+pub(crate) fn hides_payment(tx: &Transaction, moves: &[NativeMove], wrapped: &[u8]) -> bool {
+    let is_paid = |log: &Log| {
+        log.address == wrapped
+            && log.topics.first() == Some(&WITHDRAWAL)
+            && log.data.iter().any(|byte| *byte != 0)
+    };
+    moves.is_empty() && tx.logs.iter().any(is_paid)
+}
 
 /// Polygon's own token contract logs every movement of native coin: `LogTransfer(token, from, to,
 /// amount, …)`, and with a `LogFeeTransfer` at the end of each transaction.

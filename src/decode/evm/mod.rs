@@ -39,8 +39,8 @@ mod words;
 
 pub(crate) use calldata::terms;
 pub use explain::explain;
-pub(crate) use ledger::WITHDRAWAL;
-pub(super) use ledger::{DEPOSIT, TRANSFER};
+pub(super) use ledger::DEPOSIT;
+pub(crate) use ledger::{TRANSFER, WITHDRAWAL, hides_payment};
 pub(super) use raw::bytes;
 pub use raw::{RawError, parse};
 pub use tips::may_tip;

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::{EvmSource, Past, receipts, wire};
 use crate::decode::evm::{
-    self, Account, Log, NativeFlows, NativeMove, Transaction, WITHDRAWAL, parse_flat_trace,
+    self, Account, NativeFlows, NativeMove, Transaction, hides_payment, parse_flat_trace,
     parse_trace,
 };
 use crate::domain::{Height, Units, lock};
@@ -52,17 +52,6 @@ impl EvmSource {
         let pools = tx.logs.iter().filter(|log| evm::is_known_event(tables, log));
         let ran: BTreeSet<Account> = pools.map(|log| log.address).chain(tx.to).collect();
         receipts::names_all(trace, &ran) && evm::is_flat_trace_whole(trace.get().as_bytes())
-    }
-
-    /// Whether a trace moves no coin although an event shows that wrapped coin was changed back.
-    /// Its contract pays that out by a call, so the trace lacks calls.
-    fn hides_payment(&self, moves: &[NativeMove], tx: &Transaction) -> bool {
-        let is_paid = |log: &Log| {
-            log.address == self.inner.chain.wrapped_native.bytes()
-                && log.topics.first() == Some(&WITHDRAWAL)
-                && log.data.iter().any(|byte| *byte != 0)
-        };
-        moves.is_empty() && tx.logs.iter().any(is_paid)
     }
 
     /// Sets the native flows that are available. Never fails: flows that an endpoint may return
@@ -123,6 +112,7 @@ impl EvmSource {
         options: &CallOptions,
     ) -> (Vec<Traced<'a>>, Height) {
         let (mut left, mut offered, mut avoid) = (Vec::new(), Height::MAX, None);
+        let wrapped = self.inner.chain.wrapped_native.bytes();
         // Each transaction with the number of traces that lacked calls.
         let mut open: Vec<(Traced<'_>, u32)> = open.into_iter().map(|one| (one, 0)).collect();
         for _ in 0..TRACE_TRIES {
@@ -143,7 +133,7 @@ impl EvmSource {
                 let is_whole =
                     || partial + 1 >= TRACE_TRIES || self.shows_calls(&answer.result, one.tx);
                 match read(answer.result.get().as_bytes()) {
-                    Ok(moves) if !self.hides_payment(&moves, one.tx) && is_whole() => {
+                    Ok(moves) if !hides_payment(one.tx, &moves, wrapped) && is_whole() => {
                         one.tx.native = NativeFlows::Calls(moves);
                     }
                     read => {

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::TronSource;
 use super::seen::{FAILED_ANSWERS, SeenTx, SentTx, TxPurpose};
 use super::wire::{self, Unreadable};
-use crate::decode::evm::{Account, Word};
+use crate::decode::evm::{Account, NativeFlows, Word, hides_payment};
 use crate::decode::tron::{ExchangeId, Transaction, parse};
 use crate::domain::{Height, lock};
 use crate::rpc::{CallOptions, EndpointId, Result, UpstreamError, unless_final};
@@ -176,6 +176,12 @@ impl TronSource {
         }
         if !tx.call.succeeded {
             return Ok(Fetched::Failed(Box::new(tx)));
+        }
+        let wrapped = &self.inner.references.wrapped;
+        if let NativeFlows::Calls(moves) = &tx.call.native
+            && hides_payment(&tx.call, moves, wrapped)
+        {
+            tx.call.native = NativeFlows::Unknown;
         }
         if let Some(exchange) = tx.unresolved_exchange() {
             self.set_exchange_assets(exchange, &mut tx, options).await?;

@@ -145,6 +145,7 @@ mod tests {
     use super::super::fake::{self, ScriptedNodes, options};
     use super::super::fetch::tests::{HOSTS, ID, TOKEN, WALLET, given, info_nodes, listed, sale};
     use super::*;
+    use crate::decode::evm::WITHDRAWAL;
 
     #[tokio::test(start_paused = true)]
     async fn an_endpoint_gives_no_internal_transactions_by_answers_over_time() {
@@ -165,6 +166,29 @@ mod tests {
                 assert_eq!(nodes.count("infobyid"), asked_for_four + more);
             }
             assert_eq!(source.blind_spots(), Doubts::INNER_CALLS);
+        }
+    }
+
+    /// WTRX pays out by an inner call what it changes back.
+    #[tokio::test(start_paused = true)]
+    async fn inner_calls_without_the_payment_that_an_event_names_are_not_believed() {
+        const WTRX: &str = "41891cdb91d149f23b1a45d9c5ca78a88d0cb44c18";
+        for (amount, expected) in [(5, NativeFlows::Gone), (0, NativeFlows::Calls(Vec::new()))] {
+            let nodes = info_nodes(move |_, _| {
+                let mut bare = sale(TOKEN, false);
+                bare["internal_transactions"] = json!([]);
+                let topics = [hex::encode(WITHDRAWAL), format!("{:0>64}", "dd".repeat(20))];
+                let data = format!("{amount:064x}");
+                let log = json!({"address": WTRX, "topics": topics, "data": data});
+                bare["log"].as_array_mut().unwrap().push(log);
+                bare
+            });
+            let source = fake::source(&HOSTS[..1], &nodes, TronLimits::default());
+            assert_eq!(
+                given(&source, &listed(&["SUCCESS"])).await.call.native,
+                expected,
+                "{amount}"
+            );
         }
     }
 
