@@ -11,7 +11,6 @@ use super::blocks::BlockTimes;
 use super::discovery::Candidate;
 use super::explorer_wire::ExplorerList;
 use super::native::Traced;
-use super::portal_candidates::transfer;
 use super::{EvmSource, fees, receipts, wire};
 use crate::decode::evm::{self, Account, NativeFlows, Transaction, Word};
 use crate::domain::{Doubts, Height, Proof, TxId, Units, Way};
@@ -299,7 +298,7 @@ impl EvmSource {
         let reach = &self.inner.abilities.reach;
         let mut indexes = self.inner.explorer.iter().flat_map(Pool::endpoints);
         let moves_token = |one: &FetchedTx| {
-            let mut moved = one.tx.logs.iter().filter_map(transfer);
+            let mut moved = one.tx.logs.iter().filter_map(receipts::transfer);
             moved.any(|(from, to)| from == *wallet || to == *wallet)
         };
         indexes.all(|index| reach.newest(index.id, ExplorerList::Tokens).is_none())

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 use super::discovery::Candidate;
 use super::fees;
 use super::portal_wire::{self as wire, Block, PlacedLog, Trace, Tx};
-use super::receipts::TokenTransfer;
+use super::receipts::{TokenTransfer, transfer, transfer_ends};
 use super::subject::Subject;
-use crate::decode::evm::{Account, Log, NativeFlows, NativeMove, Transaction, Word};
+use crate::decode::evm::{Account, NativeFlows, NativeMove, Transaction, Word};
 use crate::domain::{Height, Units, UnixSeconds};
 
 /// A transfer to the wallet: transaction, token, sender.
@@ -164,19 +164,6 @@ fn is_unbroken(logs: &[PlacedLog]) -> bool {
         [one, next] => one.index.checked_add(1) == Some(next.index),
         _ => true,
     })
-}
-
-/// Sender and recipient of a token transfer above zero.
-pub(super) fn transfer(log: &Log) -> Option<(Account, Account)> {
-    let moves = log.topics.len() == 3 && log.data.iter().any(|byte| *byte != 0);
-    transfer_ends(log).filter(|_| moves)
-}
-
-fn transfer_ends(log: &Log) -> Option<(Account, Account)> {
-    let [topic, from, to, ..] = log.topics.as_slice() else { return None };
-    let end = |word: &[u8; 32]| word.last_chunk::<20>().copied();
-    (*topic == wire::TRANSFER).then_some(())?;
-    Some((end(from)?, end(to)?))
 }
 
 /// Native movements of the calls below the outermost one that were not reverted; `None` if some are

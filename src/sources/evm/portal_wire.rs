@@ -10,15 +10,9 @@ use serde_json::{Value, json};
 
 use super::texts::{self, hex_text};
 use super::wire::topic;
-use crate::decode::evm::{Account, Log, NativeMove, Terms, Topics, Word, terms};
+use crate::decode::evm::{Account, Log, NativeMove, TRANSFER, Terms, Topics, Word, terms};
 use crate::domain::{Height, Units, UnixSeconds};
 use crate::sources::gateway::lines;
-
-/// `Transfer(address,address,uint256)`.
-pub(super) const TRANSFER: Word = [
-    0xdd, 0xf2, 0x52, 0xad, 0x1b, 0xe2, 0xc8, 0x9b, 0x69, 0xc2, 0xb0, 0x68, 0xfc, 0x37, 0x8d, 0xaa,
-    0x95, 0x2b, 0xa7, 0xf1, 0x63, 0xc4, 0xa1, 0x16, 0x28, 0xf5, 0x5a, 0x4d, 0xf5, 0x23, 0xb3, 0xef,
-];
 
 /// How a gateway shows native coin that moved inside transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use sha3::{Digest as _, Keccak256};
 
 use super::wire;
-use crate::decode::evm::{Account, Log, Transaction};
+use crate::decode::evm::{Account, Log, TRANSFER, Transaction};
 use crate::domain::Units;
 
 /// Bytes of a bloom filter (Yellow Paper, 4.4.3).
@@ -32,6 +32,20 @@ impl TokenTransfer {
     pub(super) fn may_be_native(self, tx: &Transaction) -> bool {
         tx.succeeded && !self.is_logged && tx.value != Units::ZERO
     }
+}
+
+/// Sender and recipient of a token transfer above zero.
+pub(super) fn transfer(log: &Log) -> Option<(Account, Account)> {
+    let moves = log.topics.len() == 3 && log.data.iter().any(|byte| *byte != 0);
+    transfer_ends(log).filter(|_| moves)
+}
+
+/// The same of any transfer, also of an NFT.
+pub(super) fn transfer_ends(log: &Log) -> Option<(Account, Account)> {
+    let [topic, from, to, ..] = log.topics.as_slice() else { return None };
+    let end = |word: &[u8; 32]| word.last_chunk::<20>().copied();
+    (*topic == TRANSFER).then_some(())?;
+    Some((end(from)?, end(to)?))
 }
 
 #[derive(Default, Deserialize)]
