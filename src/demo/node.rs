@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use super::evm::EvmModel;
 use super::faults::{
     CallFaults, FaultMemory, Faults, RequestFault, RpcCall, TOO_MANY, tron_too_often, without_logs,
+    without_members,
 };
 use super::mix::{self, Dice};
 use super::rpc::{CallReply, DemoError, HttpAnswer, JSON};
@@ -369,7 +370,10 @@ impl DemoNode {
             let (method, twist) = (entry.method.as_ref(), fault.twist);
             let reply = service.call(options, RpcCall { method, params, twist });
             let is_bare = fault.bare_receipts && entry.method == "eth_getTransactionReceipt";
-            if is_bare { reply.map(without_logs) } else { reply }
+            let reply = if is_bare { reply.map(without_logs) } else { reply };
+            let is_nulled = !faults.nulled.is_empty() && entry.method.contains("ransaction");
+            let bare = |reply| without_members(reply, faults.nulled);
+            if is_nulled { reply.map(bare) } else { reply }
         };
         let own = entry.id.map_or("null", RawValue::get);
         envelope(reply, if fault.wrong_id { "987654321" } else { own })

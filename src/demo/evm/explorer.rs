@@ -30,6 +30,9 @@ defaults! {
         pub rows_max: usize = 10_000,
         /// Whether inner calls are listed.
         pub calls: bool = true,
+        /// Whether failures are flagged by booleans, and all transactions marked as failed.
+        pub flags_booleans: bool = false,
+        pub marks_failed: bool = false,
         /// Also lists delegate calls, with the value of the enclosing call, as Blockscout does, and
         /// reports its head in Blockscout's format.
         pub blockscout: bool = false,
@@ -184,16 +187,22 @@ impl Ask<'_> {
 
     fn transaction(&self, found: &PlacedTx) -> Option<Value> {
         let call = &found.tx.call;
-        let (error, status) = if call.failed { ("1", "0") } else { ("0", "1") };
+        let flag = self.flag(call.failed || self.options.marks_failed);
+        let status = if call.failed { "0" } else { "1" };
         let method = call.input.get(..4).map_or_else(|| "0x".to_owned(), wire::hex);
         let more = json!({
             "from": wire::hex(&call.from), "to": wire::hex(&call.to),
-            "value": call.value.to_string(), "isError": error, "txreceipt_status": status,
+            "value": call.value.to_string(), "isError": flag, "txreceipt_status": status,
             "input": wire::hex(&call.input), "contractAddress": "", "methodId": method,
             "functionName": "",
         });
         let is_named = call.from == self.account || call.to == self.account;
         is_named.then(|| self.row(found, more))
+    }
+
+    fn flag(&self, failed: bool) -> Value {
+        let digit = u8::from(failed).to_string();
+        if self.options.flags_booleans { failed.into() } else { digit.into() }
     }
 
     fn tokens(&self, found: &PlacedTx) -> Vec<Value> {
@@ -235,7 +244,7 @@ impl Ask<'_> {
             "from": wire::hex(&frame.from), "to": wire::hex(&frame.to),
             "value": frame.value.to_string(), "contractAddress": "", "input": "",
             "type": wire::call_type(frame.op), "gasUsed": "0",
-            "isError": if failed { "1" } else { "0" }, "errCode": "",
+            "isError": self.flag(failed), "errCode": "",
         });
         let mut row = self.row(found, more);
         if !self.options.blockscout {

@@ -90,9 +90,13 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
     if let Some(most) = desk.node.log_blocks_max.filter(|most| high - low >= *most) {
         return Err(too_wide(desk.node.texts, (low, high), most));
     }
-    let newest = desk.newest.saturating_sub(desk.node.logs_lag);
-    let range = (low.max(desk.node.first_available), high.min(newest));
+    let top = desk.newest.saturating_sub(desk.node.logs_lag);
+    let range = (low.max(desk.node.first_available), high.min(top));
     let mut found: BTreeMap<(Height, u64), Value> = BTreeMap::new();
+    let newest = |found: BTreeMap<(Height, u64), Value>| -> CallResult {
+        let others = found.len().saturating_sub(desk.node.silent_max.unwrap_or(usize::MAX));
+        Ok(desk.twist.events(found.into_values().skip(others).collect()))
+    };
     let mut add = |tx: &PlacedTx| {
         for (at, log) in (0..).zip(&tx.tx.logs).filter(|(_, log)| filter.fits(log)) {
             let value = wire::log(desk.model, tx, at, log, desk.node.log_times);
@@ -109,7 +113,7 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
         }
         swaps.try_for_each(|tx| add(&tx))?;
         if references::are_all(desk.model.places(), &filter) {
-            return Ok(desk.twist.events(found.into_values().collect()));
+            return newest(found);
         }
     }
     // Of a single block all that its bloom filter has.
@@ -120,7 +124,7 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
     for wallet in wallets_of(&filter, desk.model) {
         desk.model.transactions(&wallet, range).try_for_each(|tx| add(&tx))?;
     }
-    Ok(desk.twist.events(found.into_values().collect()))
+    newest(found)
 }
 
 fn too_wide(texts: LimitTexts, (low, high): (Height, Height), most: u64) -> DemoError {

@@ -32,6 +32,8 @@ defaults! {
         /// Maximum of blocks and results of one log query; `None`: no limit.
         pub log_blocks_max: Option<u64> = None,
         pub logs_max: Option<usize> = Some(10_000),
+        /// Logs, and transfers, that an answer holds at most: the newest, without a sign of others.
+        pub silent_max: Option<usize> = None,
         pub texts: LimitTexts = LimitTexts::Infura,
         /// Whether logs are available.
         pub logs: bool = true,

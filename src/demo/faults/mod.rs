@@ -17,7 +17,7 @@ pub(super) use memory::FaultMemory;
 pub use refusal::Refusal;
 pub(super) use refusal::tron_too_often;
 pub(super) use request::{RequestFault, TOO_MANY};
-pub(super) use twist::{CallFaults, RpcCall, Twist, reordered, without_logs};
+pub(super) use twist::{CallFaults, RpcCall, Twist, reordered, without_logs, without_members};
 
 /// A rate, in thousandths of requests (or of calls, where stated).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
@@ -97,6 +97,8 @@ defaults! {
         pub bare_receipts: Rate = Rate::NEVER,
         /// A transaction of which each look-up by its id ends with an error.
         pub fails_on: Option<TxId> = None,
+        /// Members that are null in each transaction and trace that the endpoint gives.
+        pub nulled: &'static [&'static str] = &[],
         /// Silently false answers do not repeat for the same question.
         pub transient: bool = false,
         /// Refused methods, lists or paths, each with its refusal.

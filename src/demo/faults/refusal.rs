@@ -65,11 +65,13 @@ impl Refusal {
     pub(in crate::demo) fn plain(self) -> HttpAnswer {
         let missing = "Error! Missing Or invalid Action name";
         let text = if self == Self::NoMethod { missing } else { self.text() };
+        // Some indexes refuse under the title of an empty list.
+        let title = if self == Self::Unusual { "No transactions found" } else { "NOTOK" };
         let body = if self == Self::Processing {
             json!({"status": "2", "result": [],
                 "message": "Internal transactions for this address are still being processed"})
         } else {
-            json!({"status": "0", "message": "NOTOK", "result": text,
+            json!({"status": "0", "message": title, "result": text,
                 "Error": text, "success": false, "error": text})
         };
         HttpAnswer::json(200, &body)

@@ -122,6 +122,24 @@ pub(in crate::demo) fn without_logs(receipt: Vec<u8>) -> Vec<u8> {
     Value::Object(fields).to_string().into_bytes()
 }
 
+/// An answer in which the members of these names are null, at any depth.
+pub(in crate::demo) fn without_members(answer: Vec<u8>, names: &[&str]) -> Vec<u8> {
+    let Ok(mut value) = serde_json::from_slice::<Value>(&answer) else { return answer };
+    erase(&mut value, names);
+    value.to_string().into_bytes()
+}
+
+fn erase(value: &mut Value, names: &[&str]) {
+    if let Value::Array(all) = value {
+        all.iter_mut().for_each(|inner| erase(inner, names));
+    } else if let Value::Object(fields) = value {
+        for (name, inner) in fields {
+            let is_named = names.contains(&name.as_str());
+            if is_named { *inner = Value::Null } else { erase(inner, names) }
+        }
+    }
+}
+
 impl CallFaults {
     /// The names of what goes wrong.
     pub(in crate::demo) fn hits(&self) -> impl Iterator<Item = &'static str> {

@@ -35,7 +35,7 @@ impl Desk<'_> {
         if !(1..=LIST_MAX).contains(&limit) {
             return Err(DemoError::invalid("Invalid limit; max 1000"));
         }
-        let limit = usize::try_from(limit).unwrap_or(0);
+        let limit = usize::try_from(limit.min(self.node.list_page_max)).unwrap_or(0);
         let before = options.text("before").map(signature).transpose()?;
         let until = options.text("until").map(signature).transpose()?;
         let page = match self.model.subject(&key) {

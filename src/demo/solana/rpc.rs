@@ -24,6 +24,8 @@ defaults! {
         pub lag: u64 = 0,
         /// Slots by which its lists lag behind its own head, also where `minContextSlot` demands more.
         pub list_lag: u64 = 0,
+        /// Signatures in a page at most, also where more are asked for.
+        pub list_page_max: u64 = 1_000,
         /// First block that the node keeps; 0 keeps all.
         pub first_available: Height = 0,
         /// Maximum size of a batch; a larger one gets one error object.

@@ -32,19 +32,28 @@ pub(super) fn seeded(way: Way, registry: &Registry, seed: u64, dice: &mut Dice) 
     };
     let chain = Arc::new(registry.chain_named(slug).unwrap().clone());
     let model = EvmModel::with_head(seed, &chain, Some(HEAD));
-    let peers: Vec<Peer> =
-        roles(way, dice).into_iter().map(|role| peer(&model, role, dice.next())).collect();
+    let mut roles = roles(way, dice);
+    roles.iter_mut().zip(518..).for_each(|(role, stream)| mark(role, &mut Dice::new(seed, stream)));
+    let cuts =
+        roles.iter().any(|role| matches!(role, Role::Rpc(node) if node.silent_max.is_some()));
+    let peers: Vec<Peer> = roles.into_iter().map(|role| peer(&model, role, dice.next())).collect();
     let shows_nonces = matches!(way, Way::Explorer | Way::Portal);
     let counted = shows_nonces && chain.counts_sent && Dice::new(seed, 5).one_in(2);
+    // From dice of its own, so that all else stays what it was.
+    let unwraps = matches!(way, Way::Logs | Way::Transfers) && Dice::new(seed, 517).one_in(8);
+    let only = unwraps.then_some(TradeKind::V2);
     let wallets = (0..dice.pick(&[1, 1, 2]))
         .map(|at: u64| {
             let plan = plan(&model, dice);
             let plan = if counted { without_code(plan, seed) } else { plan };
+            // Of a single block a node that cuts its answers hides the rest.
+            let crowd = plan.crowd.filter(|_| !cuts);
+            let plan = WalletPlan { only: only.or(plan.only), crowd, ..plan };
             Wallet { chain: chain.id, address: model.add_named(&format!("wallet {at}"), plan) }
         })
         .collect();
     let mut setup = setup(peers.len(), dice);
-    setup.counted = counted;
+    (setup.counted, setup.only) = (counted, only);
     setup.limits.freshness = Duration::from_millis(dice.pick(&[200, 2_000, 10_000]));
     Seeded { chain: Chain::Evm(model, chain, way), peers, wallets, setup }
 }
@@ -133,6 +142,17 @@ fn roles(way: Way, dice: &mut Dice) -> Vec<Role> {
         roles.extend((0..lists).map(|_| Role::Portal(options.clone())));
     }
     roles
+}
+
+/// What an endpoint never does otherwise, from dice of its own, so that all else stays what it was.
+fn mark(role: &mut Role, dice: &mut Dice) {
+    match role {
+        Role::Rpc(node) if dice.one_in(4) => {
+            node.silent_max = Some(dice.pick(&[100, 100, 1_000, 10_000]));
+        }
+        Role::Explorer(lists) => lists.flags_booleans = dice.one_in(3),
+        Role::Rpc(_) | Role::Solana | Role::Portal(_) | Role::Tron(_) => {}
+    }
 }
 
 fn rpc_node(way: Way, dice: &mut Dice) -> NodeOptions {

@@ -210,7 +210,13 @@ fn solana_troubles(world: &mut World, dice: &mut Dice) {
         let mut apart = Dice::new(dice.clone().next(), 510);
         options.list_lag = if apart.one_in(4) { apart.pick(&[1, 6, 150, 5000]) } else { 0 };
         options.full_pages_lag = if apart.one_in(8) { apart.pick(&[6, 5000]) } else { 0 };
-        trouble::say(&format!("head {} {options:?}", world.chain.head()));
+        // What nodes without extended metadata, or of another make, do not give.
+        let lacks: [&[&str]; 8] =
+            [&["innerInstructions", "logMessages"], &["owner"], &[], &[], &[], &[], &[], &[]];
+        let nulled = apart.pick(&lacks);
+        world.set_aside.set(world.set_aside.get() || !nulled.is_empty());
+        node.set_faults(Faults { nulled, ..node.faults() });
+        trouble::say(&format!("head {} {options:?} {nulled:?}", world.chain.head()));
         let pruned =
             dice.one_in(12).then(|| world.chain.head() - dice.pick(&[100, 100_000, 50_000_000]));
         options.first_available = pruned.unwrap_or(0);

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use blotter::demo::evm::TradeKind;
 use blotter::demo::{Faults, Rate, Refusal};
 use blotter::domain::TxId;
 
@@ -21,6 +22,8 @@ const UNFINAL: u64 = 64;
 /// A while in which each endpoint has troubles of its own.
 pub(super) fn begin(world: &mut World, dice: &mut Dice) {
     let hidden = hidden_nonce(world);
+    // From dice of its own, so that all else stays what it was.
+    let mut apart = Dice::new(dice.clone().next(), 516);
     say(&format!("at once and in a batch {:?}", world.setup.endpoints));
     for kind in [is_node, is_list] {
         let peers: Vec<&Peer> = world.peers.iter().filter(|peer| kind(&peer.role)).collect();
@@ -28,7 +31,11 @@ pub(super) fn begin(world: &mut World, dice: &mut Dice) {
         let liar = dice.range(0, u64::try_from(last).unwrap());
         for (at, peer) in (0..).zip(&peers) {
             let lies = liar == at && dice.one_in(2);
-            let faults = faults(&peer.role, lies, dice);
+            let mut faults = faults(&peer.role, lies, dice);
+            // Without a payment that an event names, two traces without any are believed.
+            if world.setup.only == Some(TradeKind::V2) && apart.one_in(2) {
+                faults.nulled = &["calls"];
+            }
             show(peer, lies, &faults);
             peer.node.set_faults(faults);
             options(peer, (lies, hidden), &world.chain, dice);
@@ -190,6 +197,8 @@ fn options(peer: &Peer, (lies, hidden): (bool, Option<u64>), chain: &Chain, dice
         }
         Role::Explorer(mut lists) => {
             (lists.lag, lists.list_lag, lists.hidden_nonce) = (lag, explorers_lag, hidden);
+            lists.marks_failed = apart.one_in(4);
+            say(&format!("    marks all as failed: {}", lists.marks_failed));
             peer.node.set_options(lists);
         }
         Role::Portal(mut gateway) => {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use blotter::demo::evm::TradeKind;
 use blotter::demo::{DemoTransport, Faults};
 use blotter::domain::{Clock, Height, KeyId, TxId, Wallet};
 use blotter::history::{Capacity, History, HistoryLimits, HistoryParts, Tasks};
@@ -42,6 +43,8 @@ pub(super) struct Setup {
     pub(super) lying_pages: bool,
     /// Nonces count what the wallets sent.
     pub(super) counted: bool,
+    /// All trades are of this kind.
+    pub(super) only: Option<TradeKind>,
 }
 
 /// What a seed makes before any service runs.
@@ -305,8 +308,8 @@ pub(super) fn setup(nodes: usize, dice: &mut Dice) -> Setup {
     };
     let solana = solana::Settings { limits: solana, references: false };
     let pool_seed = u32::try_from(dice.range(0, 1_000_000)).unwrap();
-    let (torn, bad, lying_pages, counted) = (false, None, false, false);
-    Setup { endpoints, limits, solana, pool_seed, torn, bad, lying_pages, counted }
+    let (torn, bad, lying_pages, counted, only) = (false, None, false, false, None);
+    Setup { endpoints, limits, solana, pool_seed, torn, bad, lying_pages, counted, only }
 }
 
 /// Pools of the endpoints of each kind, as one source.
