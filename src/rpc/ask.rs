@@ -96,6 +96,7 @@ fn classify_reply(
     })?;
     let status = response.status;
     let rpc = |code, message| Failure::Rpc { status, code, message };
+    let rejected = |text| Failure::Rejected { status, text };
     Err(match read(status, &response.body) {
         ReplyClass::Good => return Ok(response),
         ReplyClass::SlowDown(rest) => {
@@ -103,10 +104,10 @@ fn classify_reply(
             (SlowDown, Failure::Http { status, text }, rest)
         }
         // Status 429 means a rate limit with any body.
-        ReplyClass::Again(text) if status == 429 => (SlowDown, Failure::Rejected(text), None),
-        ReplyClass::Again(text) => (Retry, Failure::Rejected(text), None),
-        ReplyClass::NotOffered(text) => (Unsupported, Failure::Rejected(text), None),
-        ReplyClass::Denied(text) => (Refused, Failure::Rejected(text), None),
+        ReplyClass::Again(text) if status == 429 => (SlowDown, rejected(text), None),
+        ReplyClass::Again(text) => (Retry, rejected(text), None),
+        ReplyClass::NotOffered(text) => (Unsupported, rejected(text), None),
+        ReplyClass::Denied(text) => (Refused, rejected(text), None),
         ReplyClass::Unknown { code, message } => (Unknown, rpc(code, message), None),
         ReplyClass::Refused { code, message } => (Fatal, rpc(code, message), None),
     })

@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::classify::classify;
 use super::endpoint::EndpointId;
@@ -18,13 +18,10 @@ use super::endpoint_set::EndpointSet;
 use super::error::UpstreamError;
 use super::exchange::{Ask, Received};
 use super::jsonrpc::{self, DecodeError, RpcError};
+use super::own_failure::{OwnFailure, is_answered};
 use super::policy::Failure;
 use super::pool::{CallOptions, Pool};
 use super::retry::{Observation, PendingCall, Sent};
-
-/// How long a caller waits for a probe that shows whether the endpoints fail: longer than the
-/// cooldown of an endpoint that has just failed.
-pub(crate) const PROBE_WAIT: Duration = Duration::from_secs(10);
 
 /// A method with its parameters.
 #[derive(Debug, Clone)]
@@ -86,42 +83,57 @@ impl Pool {
         results.into_iter().map(|one| one.unwrap_or(Err(UpstreamError::NoEndpoint))).collect()
     }
 
-    /// Makes many calls; `None` for a call that fails by itself: another call of its method was
-    /// answered, if only one with `probe` as its parameters. An error if the endpoints fail.
+    /// Makes look-ups of single things; an error for each that fails by itself: others of its
+    /// method, with `probe` as their parameters, are answered. An error if the endpoints fail.
     pub(crate) async fn batch_of_own(
         &self,
         calls: &[Call],
         probe: &Value,
         options: &CallOptions,
-    ) -> Result<Vec<Option<CallResponse>>, UpstreamError> {
-        let answers = self.batch(calls, options).await;
-        let answered = calls.iter().zip(&answers).filter(|(_, answer)| answer.is_ok());
-        let mut answering: BTreeSet<&str> = answered.map(|(call, _)| call.method).collect();
-        let mut given = Vec::with_capacity(calls.len());
-        for (Call { method, .. }, answer) in calls.iter().zip(answers) {
-            given.push(match answer {
-                Err(error) if error.may_be_of_call() => {
-                    let probe = Call { method, params: probe.clone() };
-                    if !answering.contains(method) && !self.is_answering(probe, options).await {
-                        return Err(error);
+    ) -> Result<Vec<CallAnswer>, UpstreamError> {
+        let mut own = OwnFailure::new(options);
+        let mut answers = self.batch(calls, own.options()).await;
+        loop {
+            let (mut open, mut last) = (Vec::new(), None);
+            for (at, answer) in answers.iter().enumerate() {
+                match answer {
+                    Err(error) if error.may_be_of_call() => {
+                        open.push(at);
+                        last = Some(error.clone());
                     }
-                    answering.insert(method);
-                    None
+                    Err(error) => return Err(error.clone()),
+                    Ok(_) => {}
                 }
-                answer => Some(answer?),
-            });
+            }
+            let Some(last) = last else { return Ok(answers) };
+            let asked: Vec<Call> = open.iter().filter_map(|at| calls.get(*at)).cloned().collect();
+            if own.is_certain(last, self.are_answered(&asked, probe, options)).await? {
+                return Ok(answers);
+            }
+            let again = self.batch(&asked, own.options()).await;
+            for (at, answer) in open.into_iter().zip(again) {
+                if let Some(place) = answers.get_mut(at) {
+                    *place = answer;
+                }
+            }
         }
-        Ok(given)
+    }
+
+    /// Whether a probe of each of the calls' methods is answered now.
+    async fn are_answered(&self, calls: &[Call], probe: &Value, options: &CallOptions) -> bool {
+        let methods: BTreeSet<&'static str> = calls.iter().map(|call| call.method).collect();
+        for method in methods {
+            let probe = Call { method, params: probe.clone() };
+            if !self.is_answering(probe, options).await {
+                return false;
+            }
+        }
+        true
     }
 
     /// Whether an endpoint answers a call now.
     pub(crate) async fn is_answering(&self, probe: Call, options: &CallOptions) -> bool {
-        matches!(self.probe(probe, options).await, Some(Ok(_)))
-    }
-
-    /// The outcome of a call that shows whether endpoints answer; `None` if it is late.
-    pub(crate) async fn probe(&self, probe: Call, options: &CallOptions) -> Option<CallAnswer> {
-        timeout(PROBE_WAIT, self.call(probe.method, probe.params, options)).await.ok()
+        is_answered(self.call(probe.method, probe.params, options)).await
     }
 
     /// Splits calls into batches of the current size, each of calls that exclude the same

@@ -149,7 +149,7 @@ pub(super) fn classify(failure: &Failure, method: &str, in_batch: bool) -> Retry
     match failure {
         Failure::Transport(TransportError::TooLarge { .. }) => too_large(method, in_batch),
         Failure::Transport(TransportError::Timeout) => timed_out(method),
-        Failure::Transport(_) | Failure::Rejected(_) | Failure::Missing => RetryDecision::Retry,
+        Failure::Transport(_) | Failure::Rejected { .. } | Failure::Missing => RetryDecision::Retry,
         Failure::Http { status, text } => of_text(*status, text, method, in_batch),
         Failure::Rpc { status, code, message } => {
             let text = beginning(message);
@@ -224,7 +224,20 @@ pub(super) fn is_time_out(failure: &Failure) -> bool {
         Failure::Transport(error) => *error == TransportError::Timeout,
         Failure::Http { status, .. } => TIME_OUTS.contains(status),
         Failure::Rpc { status, code, .. } => TIME_OUTS.contains(&status_of(*status, *code)),
-        Failure::Rejected(_) | Failure::Missing => false,
+        Failure::Rejected { .. } | Failure::Missing => false,
+    }
+}
+
+/// Whether the failure may be one of the call alone: other statuses concern the endpoint, or a
+/// server before it.
+pub(super) fn may_be_of_call(failure: &Failure) -> bool {
+    match failure {
+        Failure::Rpc { status, code, .. } => {
+            matches!(status_of(*status, *code), 200..=299 | 400 | 500)
+        }
+        Failure::Rejected { status, .. } => matches!(status, 200..=299 | 400 | 500),
+        Failure::Http { status, .. } => *status == 500,
+        Failure::Transport(_) | Failure::Missing => false,
     }
 }
 

@@ -240,7 +240,7 @@ impl Endpoint {
     }
 
     fn allowed_concurrency(&self) -> usize {
-        if self.failures >= self.limits.breaker_failures { 1 } else { self.concurrency }
+        if self.is_down() { 1 } else { self.concurrency }
     }
 
     /// The endpoint's offer to serve a request of `calls` calls of a method.
@@ -393,9 +393,14 @@ impl Endpoint {
     pub(super) fn failed(&mut self, error: String, now: Instant) {
         self.failures = self.failures.saturating_add(1);
         self.last_error = Some(error);
-        if self.failures >= self.limits.breaker_failures {
+        if self.is_down() {
             self.rest(self.limits.breaker_rest, now);
         }
+    }
+
+    /// Whether the last requests failed, one after the other.
+    pub(super) fn is_down(&self) -> bool {
+        self.failures >= self.limits.breaker_failures
     }
 
     /// Records a request to slow down; returns the number of consecutive ones. Those for requests

@@ -65,7 +65,7 @@ defaults! {
         pub refusal_rest_max: Duration = Duration::from_secs(3600),
         /// How long other endpoints are preferred for a method for which this one lacked old data.
         pub lacking_rest: Duration = Duration::from_secs(60),
-        /// Rounds over all endpoints while they answer with unknown errors.
+        /// Rounds over all endpoints while they answer with unknown errors, or fail on one look-up.
         pub unknown_rounds: u32 = 4,
     }
 }

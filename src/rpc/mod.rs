@@ -14,6 +14,7 @@ mod http;
 pub(crate) mod jsonrpc;
 pub(crate) mod limits;
 mod named_rate;
+pub(crate) mod own_failure;
 mod policy;
 pub(crate) mod pool;
 pub(crate) mod priority;

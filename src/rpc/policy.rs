@@ -22,7 +22,10 @@ pub(super) enum Failure {
         message: String,
     },
     /// The reader of a plain HTTP answer rejected it.
-    Rejected(String),
+    Rejected {
+        status: u16,
+        text: String,
+    },
     /// The answer has no entry for this call.
     Missing,
 }
@@ -73,7 +76,7 @@ impl std::fmt::Display for Failure {
             }
             Self::Http { status, text } => write!(f, "HTTP status {status}: {}", text.trim()),
             Self::Rpc { code, message, .. } => write!(f, "{message} (code {code})"),
-            Self::Rejected(text) => f.write_str(text),
+            Self::Rejected { text, .. } => f.write_str(text),
             Self::Missing => f.write_str("no answer to this call in the batch"),
         }
     }
@@ -89,7 +92,9 @@ impl Failure {
             Self::Rpc { status, code, message } => {
                 Self::Rpc { status: *status, code: *code, message: mask(message, secrets) }
             }
-            Self::Rejected(text) => Self::Rejected(mask(text, secrets)),
+            Self::Rejected { status, text } => {
+                Self::Rejected { status: *status, text: mask(text, secrets) }
+            }
             Self::Transport(_) | Self::Missing => self.clone(),
         }
     }
@@ -120,7 +125,7 @@ impl Failure {
                 (413, format!("response too large: {self}"))
             }
             Self::Transport(TransportError::Timeout) => (408, format!("timeout: {self}")),
-            Self::Transport(_) | Self::Rejected(_) | Self::Missing => (0, self.to_string()),
+            Self::Transport(_) | Self::Rejected { .. } | Self::Missing => (0, self.to_string()),
         };
         UpstreamError::Rpc { endpoint, code, message }
     }

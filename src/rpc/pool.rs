@@ -30,6 +30,9 @@ pub struct CallOptions {
     /// The caller queries another endpoint if the named one fails: the call then fails early,
     /// provided another endpoint works and offers the method.
     pub(crate) is_replaceable: bool,
+    /// An error that may be of the call alone ends it as soon as an unknown one does: after a few
+    /// rounds over the endpoints.
+    pub(crate) fails_soon: bool,
 }
 
 impl CallOptions {
@@ -41,7 +44,12 @@ impl CallOptions {
             in_time: false,
             without: EndpointSet::default(),
             is_replaceable: false,
+            fails_soon: false,
         }
+    }
+
+    pub(crate) fn failing_soon(&self) -> Self {
+        Self { fails_soon: true, ..self.clone() }
     }
 
     /// The same options for one endpoint that the caller can replace if it fails.

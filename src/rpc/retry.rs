@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::classify::is_time_out;
+use super::classify::{is_time_out, may_be_of_call};
 use super::endpoint::{Endpoint, EndpointId};
 use super::endpoint_set::EndpointSet;
 use super::error::UpstreamError;
@@ -18,8 +18,8 @@ use super::pool::{CallOptions, Pool};
 use super::refusals::{Logged, RefusalKind};
 use super::scheduler::Needs;
 
-/// Failed attempts of one call that count against the endpoint, where it answers with a JSON-RPC
-/// error: it is up, and the call may fail by itself.
+/// Failed attempts of one call that count against the endpoint, where it answers with an error that
+/// may be of the call: it is up.
 const REPEATED_FAILURES: u32 = 3;
 
 /// A call that has no result yet.
@@ -67,9 +67,9 @@ impl PendingCall {
         Self { attempts, time_spent, avoid: Some(sent.endpoint), ..self }
     }
 
-    /// Whether the call alone failed at several attempts before, and now with a JSON-RPC error.
+    /// Whether the call failed at several attempts before, and now with an error of its own.
     pub(super) fn fails_repeatedly(&self, failure: &Failure) -> bool {
-        self.failures >= REPEATED_FAILURES && matches!(failure, Failure::Rpc { .. })
+        self.failures >= REPEATED_FAILURES && may_be_of_call(failure)
     }
 
     pub(super) fn needs(&self, options: &CallOptions, method: &'static str, calls: usize) -> Needs {
@@ -106,8 +106,7 @@ pub(super) struct Observation {
     pub(super) decision: RetryDecision,
     pub(super) method: &'static str,
     pub(super) failure: Failure,
-    /// The call alone has failed so often with JSON-RPC errors that this shows nothing more about
-    /// the endpoint.
+    /// The call alone has failed so often that this shows nothing more about the endpoint.
     pub(super) is_repeated: bool,
 }
 
@@ -126,21 +125,21 @@ impl Pool {
         if is_time_out(failure) && self.has_smaller_batch(sent) {
             again.time_spent = open.time_spent;
         }
+        let is_of_call = *decision == Unknown
+            || *decision == Retry && options.fails_soon && may_be_of_call(failure);
         match decision {
             Fatal | ReduceRange => return Err(failure.refusal(self.label(sent.endpoint))),
             ReduceBatch => return Ok((again, Duration::ZERO)),
             RetryElsewhere => again.without.insert(sent.endpoint),
-            Unknown => {
+            Unknown | Retry if is_of_call => {
                 again.has_unknown_error = true;
                 again.without.insert(sent.endpoint);
             }
-            Retry | SlowDown | Refused => again.has_endpoint_failure = true,
+            Unknown | Retry | SlowDown | Refused => again.has_endpoint_failure = true,
             Unsupported => {}
         }
         let mut pause = Duration::ZERO;
-        let is_servable =
-            |open: PendingCall| self.inner.admission.is_servable(&open.needs(options, method, 1));
-        if again.without != EndpointSet::default() && !is_servable(again) {
+        if again.without != EndpointSet::default() && !self.is_servable(again, options, method) {
             again.rounds += 1;
             if !again.has_unknown_error && !again.has_endpoint_failure
                 || again.rounds >= limits.unknown_rounds
@@ -165,13 +164,19 @@ impl Pool {
             let last = format!("{}: {}", self.label(sent.endpoint), failure.log_text());
             return Err(UpstreamError::Unavailable { attempts, last });
         }
-        if *decision == Retry {
+        if *decision == Retry && !is_of_call {
             pause = pause.max(self.pause(&again.needs(options, method, 1), again.attempts));
         }
         // For the other decisions the endpoint's own cooldown is the pause; another endpoint may
         // serve the call at once.
         again.time_spent += pause;
         Ok((again, pause))
+    }
+
+    /// Whether an endpoint is left that this round has not asked.
+    fn is_servable(&self, open: PendingCall, options: &CallOptions, method: &'static str) -> bool {
+        let needs = open.needs(options, method, 1);
+        self.inner.admission.is_servable(&needs, options.fails_soon)
     }
 
     /// Whether the endpoint's batch size has since become smaller than the request's.

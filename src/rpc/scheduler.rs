@@ -257,9 +257,12 @@ impl Admission {
         usual.map_or(limits.hedge_other_after_min, |usual| (usual * 4).max(limits.hedge_after_min))
     }
 
-    /// Whether some endpoint could serve this request, now or later.
-    pub(super) fn is_servable(&self, needs: &Needs) -> bool {
-        self.state().able_endpoints(needs, Instant::now()).next().is_some()
+    /// Whether some endpoint could serve this request, now or later; `is_soon`: one that has not
+    /// failed all the time.
+    pub(super) fn is_servable(&self, needs: &Needs, is_soon: bool) -> bool {
+        let state = self.state();
+        let mut able = state.able_endpoints(needs, Instant::now());
+        able.any(|(_, endpoint)| !is_soon || !endpoint.is_down())
     }
 
     /// Whether another endpoint can serve the call instead of the named one.

@@ -11,6 +11,7 @@ use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
 use blotter::sources::{
     AbilityKind, Discovery, EvmLimits, EvmParts, EvmSource, GapRequest, Offered, RawTx, Source,
 };
+use tokio::time::Instant;
 
 use crate::support::evm_node::{Chain, Net, Traces, UNKNOWN, WALLET, Ways, Word, hex};
 use crate::support::reading::all_of;
@@ -394,9 +395,11 @@ async fn a_transaction_that_every_endpoint_fails_on_hides_nothing_below_it() {
             let breaks = Some((method, on.clone(), says));
             let lacks = lacks.then_some(one.1);
             let net = Net::new(chain(), vec![Ways { lacks, breaks, ..Ways::default() }]);
-            let source = source(&net, 1);
+            let (source, began) = (source(&net, 1), Instant::now());
             let got = read(&source, 0).await;
             assert_eq!((got.error.clone(), got.low), (None, 0), "{method} {says}");
+            let took = began.elapsed();
+            assert!(took < Duration::from_secs(8), "{method} {says}: {took:?}");
             let mut given = truth(&net);
             given.retain(|tx| is_given || *tx != one);
             assert_eq!(got.found, given, "{method} {says}");
@@ -485,7 +488,7 @@ async fn that_an_account_has_no_code_is_believed_for_a_minute() {
 async fn transactions_that_are_no_longer_found_by_hash_are_found_by_place() {
     let net = Net::new(chain(), vec![Ways { hashes_from: 250_000, ..Ways::default() }]);
     let source = source(&net, 1);
-    let began = tokio::time::Instant::now();
+    let began = Instant::now();
     let got = read(&source, 0).await;
     assert_eq!(got.missing, []);
     is_true(&source, &net, &got);

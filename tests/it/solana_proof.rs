@@ -105,9 +105,10 @@ async fn a_transaction_that_no_endpoint_gives_hides_nothing_below_it() {
             let lacks = (50, chain.add(50, &[WALLET]).id);
             let ways = code.map_or(is_null(lacks.1), |code| is_error(lacks.1, code));
             let net = Net::new(chain, vec![ways]);
-            let one = source(&net, 1);
+            let (one, began) = (source(&net, 1), Instant::now());
             let got = read(&one).await;
             let case = format!("{code:?}, alone: {alone}");
+            assert!(began.elapsed() < Duration::from_secs(8), "{case}: {:?}", began.elapsed());
             assert_eq!((got.error, got.missing, got.low), (None, vec![lacks], Some(0)), "{case}");
             let mut given = truth(&net);
             given.retain(|one| *one != lacks);

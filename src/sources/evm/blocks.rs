@@ -130,7 +130,7 @@ impl EvmSource {
             let mut open = BTreeSet::new();
             for (height, answer) in wanted.into_iter().zip(answers) {
                 // A block on which every endpoint fails is queried once more.
-                let Some(answer) = answer else {
+                let Ok(answer) = answer else {
                     if attempt == 0 {
                         open.insert(height);
                     }

@@ -44,7 +44,8 @@ impl EvmSource {
         }
         let receipts: Vec<Call> = blocks.iter().map(|height| receipts_call(*height)).collect();
         let wholes: Vec<Call> = blocks.iter().map(|height| block_call(*height, true)).collect();
-        let pool = &self.inner.pool;
+        // What is not given is asked for by its hash.
+        let (pool, options) = (&self.inner.pool, &options.failing_soon());
         let (receipts, wholes) =
             join(pool.batch(&receipts, options), pool.batch(&wholes, options)).await;
         for ((height, receipts), whole) in blocks.iter().zip(receipts).zip(wholes) {
@@ -76,7 +77,10 @@ impl EvmSource {
             [tx, receipt].into_iter().flatten()
         });
         let calls: Vec<Call> = calls.collect();
-        let mut answers = self.inner.pool.batch(&calls, options).await.into_iter();
+        // Where look-ups by hash fail, those by place may fail too.
+        let fails_soon = open.iter().any(|one| one.fails);
+        let options = CallOptions { fails_soon, ..options.clone() };
+        let mut answers = self.inner.pool.batch(&calls, &options).await.into_iter();
         let mut answer = || answers.next()?.ok();
         for one in open {
             let (hash, is_placed) = (one.candidate.hash, one.candidate.index.is_some());

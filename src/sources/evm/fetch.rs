@@ -192,8 +192,8 @@ impl EvmSource {
         let tries = self.inner.limits.missing_tries_max;
         let mut avoid = None;
         for attempt in 0..=tries {
-            // A transaction on which endpoints fail is queried once more by its position, and not
-            // again after that.
+            // A transaction on which endpoints fail is queried by its position, and not again after
+            // that.
             let is_open = |one: &&mut CandidateTx| {
                 !one.is_done(with_receipts) && (attempt <= BY_PLACE || !one.fails)
             };
@@ -204,8 +204,9 @@ impl EvmSource {
             self.pause_for_missing(attempt).await;
             let options = CallOptions { avoid, ..options.clone() };
             let is_lacked = attempt == BY_PLACE;
-            let mut placed: Vec<_> =
-                open.extract_if(.., |one| is_lacked || self.is_forgotten(one, attempt)).collect();
+            let mut placed: Vec<_> = open
+                .extract_if(.., |one| is_lacked || one.fails || self.is_forgotten(one, attempt))
+                .collect();
             if !placed.is_empty() {
                 self.ask_by_place(&mut placed, (with_receipts, is_lacked), &options).await;
                 let is_left = |one: &&mut CandidateTx| !one.is_done(with_receipts) && !one.fails;
@@ -251,7 +252,7 @@ impl EvmSource {
         for one in open {
             let mut fails = false;
             for part in one.open_parts(with_receipts) {
-                match answers.next().flatten() {
+                match answers.next().and_then(Result::ok) {
                     Some(answer) if answer.result.get().trim() == "null" => {
                         avoid = Some(answer.endpoint);
                     }

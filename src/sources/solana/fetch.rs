@@ -12,12 +12,9 @@ use crate::decode::solana::{self as decoder, Transaction};
 use crate::domain::{Address, Height, TxId, UnixSeconds};
 use crate::rpc::batch::{Call, CallResponse};
 use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{Result, UpstreamError};
+use crate::rpc::error::{Result, UNKNOWN_SIGNATURE, UpstreamError};
 use crate::rpc::pool::CallOptions;
 use crate::sources::chunk::{FoundTx, RawTx};
-
-/// Agave's code for a signature that the node does not know; older ones answer `[]` or `null`.
-pub(super) const UNKNOWN_SIGNATURE: i64 = -32020;
 
 /// A request for a page of a list.
 #[derive(Debug, Clone)]
@@ -37,14 +34,22 @@ pub(super) struct PageRequest {
 /// The result of such a request.
 pub(super) type PageReply = Result<ListPage>;
 
-/// A requested transaction: received, or returned by no endpoint.
-pub(super) type FetchedEntry = (Entry, Option<Timed>);
+/// What came of a requested transaction.
+pub(super) enum Fetched {
+    Transaction(Timed),
+    /// No endpoint returns it.
+    Missing,
+    /// Every endpoint fails on it.
+    Failing,
+}
+
+pub(super) type FetchedEntry = (Entry, Fetched);
 
 /// The transaction in one answer.
 type Read = Result<Option<Timed>>;
 
-/// A requested transaction, the endpoint that answered (`None`: every endpoint failed), and its
-/// answer.
+/// A requested transaction, the endpoint that answered (`None`: every endpoint failed on it), and
+/// its answer.
 type AskedTx = (Entry, Option<EndpointId>, Read);
 
 impl SolanaSource {
@@ -100,24 +105,22 @@ impl SolanaSource {
     }
 
     /// A transaction that one node does not return, or returns wrongly, is requested from a second
-    /// one, and then from those that are left, before it counts as missing. `is_retry`: no endpoint
-    /// returned it before.
+    /// one, and then from those that are left, before it counts as missing.
     pub(super) async fn transactions(
         &self,
         entries: Vec<Entry>,
-        is_retry: bool,
         mut options: CallOptions,
     ) -> Result<Vec<FetchedEntry>> {
         let mut fetched = Vec::with_capacity(entries.len());
-        let answers = self.ask_transactions(entries, &options, (true, is_retry)).await?;
-        let mut missing = received(answers, &mut fetched)?;
+        let answers = self.ask_transactions(entries, &options, true).await?;
+        let mut missing = received(answers, true, &mut fetched)?;
         for round in 1..self.inner.pool.endpoints().len().max(2) {
             let asked: Vec<EndpointId> = missing.iter().map(|(_, by)| *by).collect();
             let Some(last) = asked.last() else { break };
             options.avoid = Some(*last);
             let entries = missing.iter().map(|(entry, _)| *entry).collect();
-            match self.ask_transactions(entries, &options, (false, is_retry)).await {
-                Ok(answers) => missing = received(answers, &mut fetched)?,
+            match self.ask_transactions(entries, &options, false).await {
+                Ok(answers) => missing = received(answers, false, &mut fetched)?,
                 // Two endpoints have answered: a failure now is no reason to wait.
                 Err(_) if round > 1 => break,
                 Err(error) => return Err(error),
@@ -126,7 +129,7 @@ impl SolanaSource {
                 options.without.insert(by);
             }
         }
-        fetched.extend(missing.into_iter().map(|(entry, _)| (entry, None)));
+        fetched.extend(missing.into_iter().map(|(entry, _)| (entry, Fetched::Missing)));
         Ok(fetched)
     }
 
@@ -134,24 +137,19 @@ impl SolanaSource {
         &self,
         entries: Vec<Entry>,
         options: &CallOptions,
-        (is_first, is_retry): (bool, bool),
+        is_first: bool,
     ) -> Result<Vec<AskedTx>> {
         let calls: Vec<Call> = entries.iter().map(|entry| transaction_call(entry.id)).collect();
-        let answers = self.inner.pool.batch(&calls, options).await;
-        // Where others are returned, where an earlier attempt failed too, or where another request
-        // for a transaction is answered, it is this transaction that every endpoint fails on, and
-        // the endpoints work.
-        let is_its_own = is_retry || calls.len() == 1 || answers.iter().any(Result::is_ok);
-        let is_its_own = is_its_own || self.answers_for_transactions(options).await;
+        let probe = transaction_call(TxId::solana(&[0; 64])).params;
+        let answers = self.inner.pool.batch_of_own(&calls, &probe, options).await?;
         // In parallel, because a block time may have to be requested.
         let read = entries.into_iter().zip(answers).map(|(entry, answer)| async move {
             let answer = match answer {
-                Err(UpstreamError::Rpc { .. } | UpstreamError::Unavailable { .. })
-                    if is_its_own =>
-                {
+                Ok(answer) => answer,
+                Err(UpstreamError::Rpc { code: UNKNOWN_SIGNATURE, .. }) => {
                     return Ok((entry, None, Ok(None)));
                 }
-                answer => answer?,
+                Err(error) => return Ok((entry, None, Err(error))),
             };
             let by = answer.endpoint;
             let read = self.transaction(entry, answer, options).await;
@@ -166,14 +164,6 @@ impl SolanaSource {
             Ok((entry, Some(by), read))
         });
         try_join_all(read).await
-    }
-
-    /// Whether some endpoint answers a request for a transaction now: requests one that does not
-    /// exist.
-    async fn answers_for_transactions(&self, options: &CallOptions) -> bool {
-        let probe = transaction_call(TxId::solana(&[0; 64]));
-        let answer = self.inner.pool.probe(probe, options).await;
-        matches!(answer, Some(Ok(_) | Err(UpstreamError::Rpc { code: UNKNOWN_SIGNATURE, .. })))
     }
 
     /// One transaction by its signature, also a failed one; `None` where no node has it among
@@ -216,21 +206,23 @@ impl SolanaSource {
 }
 
 /// Takes the fetched transactions; returns the others, with the endpoints that have answered for
-/// them.
+/// them. `is_first`: no endpoint has answered for them before.
 fn received(
     answers: Vec<AskedTx>,
+    is_first: bool,
     fetched: &mut Vec<FetchedEntry>,
 ) -> Result<Vec<(Entry, EndpointId)>> {
     let mut missing = Vec::new();
     for (entry, by, tx) in answers {
-        match tx {
-            Ok(Some(tx)) => fetched.push((entry, Some(tx))),
-            Ok(None) | Err(UpstreamError::Malformed { .. }) => match by {
-                Some(by) => missing.push((entry, by)),
-                // All endpoints have answered.
-                None => fetched.push((entry, None)),
-            },
-            Err(error) => return Err(error),
+        match (tx, by) {
+            (Ok(Some(tx)), _) => fetched.push((entry, Fetched::Transaction(tx))),
+            (Ok(None) | Err(UpstreamError::Malformed { .. }), Some(by)) => {
+                missing.push((entry, by));
+            }
+            (Err(error), Some(_)) => return Err(error),
+            // All endpoints have answered.
+            (Err(_), None) if is_first => fetched.push((entry, Fetched::Failing)),
+            (Ok(None) | Err(_), None) => fetched.push((entry, Fetched::Missing)),
         }
     }
     Ok(missing)

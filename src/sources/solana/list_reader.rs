@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::SolanaSource;
 use super::existence::Existence;
-use super::fetch::{FetchedEntry, PageReply, PageRequest};
+use super::fetch::{Fetched, FetchedEntry, PageReply, PageRequest};
 use super::gateway::Owned;
 use super::hint::{Mark, hint, resume};
 use super::index_reach::IndexedList;
@@ -191,7 +191,7 @@ impl ListReader {
         let Some(entries) = unlisted else { return };
         let (source, options) = (self.source.clone(), self.options.clone());
         self.prefetcher.push(Box::pin(async move {
-            ListEvent::OwnedFetched(source.transactions(entries, false, options).await)
+            ListEvent::OwnedFetched(source.transactions(entries, options).await)
         }));
     }
 
@@ -347,15 +347,16 @@ impl ListReader {
         Err(UpstreamError::Unavailable { attempts: limits.missing_tries_max, last })
     }
 
-    fn fetched(&mut self, entry: Entry, tx: Option<Timed>) {
+    fn fetched(&mut self, entry: Entry, tx: Fetched) {
         let is_late = self.late.is_in_flight(&entry.id);
-        let Some(tx) = tx else {
+        let is_failing = matches!(tx, Fetched::Failing);
+        let Fetched::Transaction(tx) = tx else {
             let tries = if is_late {
                 self.late.mark_for_retry(entry)
             } else {
                 self.timeline.mark_for_retry(entry.slot, entry.id)
             };
-            if tries < self.source.inner.limits.missing_tries_max {
+            if !is_failing && tries < self.source.inner.limits.missing_tries_max {
                 return;
             }
             self.missing += 1;
@@ -513,7 +514,7 @@ impl ListReader {
             if !pause.is_zero() {
                 sleep(pause).await;
             }
-            ListEvent::Fetched(source.transactions(entries, retries > 0, options).await)
+            ListEvent::Fetched(source.transactions(entries, options).await)
         }));
     }
 

@@ -1,7 +1,7 @@
 //! Transactions of a gap that a gateway lists next to the signature lists: they are fetched from
 //! nodes once the lists are read, and delivered with the rest.
 
-use super::fetch::FetchedEntry;
+use super::fetch::{Fetched, FetchedEntry};
 use super::list::Entry;
 use super::timeline::Timeline;
 use crate::domain::Height;
@@ -45,7 +45,10 @@ impl OwnedState {
 /// has, does not stop the read.
 pub(super) fn returned(fetched: Result<Vec<FetchedEntry>>) -> Vec<FetchedEntry> {
     match fetched {
-        Ok(fetched) => fetched.into_iter().filter(|(_, tx)| tx.is_some()).collect(),
+        Ok(mut fetched) => {
+            fetched.retain(|(_, tx)| matches!(tx, Fetched::Transaction(_)));
+            fetched
+        }
         Err(error) => {
             tracing::debug!(%error, "what the gateway names is left out");
             Vec::new()

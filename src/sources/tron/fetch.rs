@@ -203,7 +203,9 @@ impl TronSource {
             tx.set_exchange_assets(assets);
             return Ok(());
         }
-        let (body, mut options) = (json!({"id": exchange}), options.clone());
+        // An exchange is that of many transactions.
+        let mut options = CallOptions { fails_soon: false, ..options.clone() };
+        let body = json!({"id": exchange});
         // The transaction succeeded, so the exchange exists: a node that lacks it is not believed.
         for _ in 0..self.inner.limits.missing_tries_max {
             let answer = self.post("wallet/getexchangebyid", &body, &options).await;

@@ -2,7 +2,6 @@
 
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::time::timeout;
 
 use super::TronSource;
 use super::blocks::BLOCK_MILLIS;
@@ -13,9 +12,9 @@ use super::timeline::{Taken, is_of};
 use super::wire;
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
-use crate::rpc::batch::PROBE_WAIT;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::{Result, UpstreamError};
+use crate::rpc::own_failure::{OwnFailure, is_answered};
 use crate::rpc::pool::CallOptions;
 
 const INFOS: [&str; 2] =
@@ -43,10 +42,17 @@ impl TronSource {
         options: &CallOptions,
     ) -> Result<Fetched> {
         if listed.tries < self.inner.limits.missing_tries_max {
-            let Taken { key, seen, is_probe, .. } = listed.clone();
-            match self.fetch(key.1, wallet, seen, is_probe, options).await {
-                Err(error) if error.may_be_of_call() && self.answer_by_id(options).await => {}
-                fetched => return fetched,
+            let Taken { key, seen, is_probe, .. } = listed;
+            let mut own = OwnFailure::new(options);
+            loop {
+                match self.fetch(key.1, wallet, seen.clone(), *is_probe, own.options()).await {
+                    Err(error) if error.may_be_of_call() => {
+                        if own.is_certain(error, self.answer_by_id(options)).await? {
+                            break;
+                        }
+                    }
+                    fetched => return fetched,
+                }
             }
         }
         self.fetch_by_block(listed, wallet, options).await
@@ -56,8 +62,7 @@ impl TronSource {
     async fn answer_by_id(&self, options: &CallOptions) -> bool {
         let body = json!({"value": hex::encode([0; 32])});
         for names in [INFO, TRANSACTION] {
-            let probe = timeout(PROBE_WAIT, self.post_solid(names, &body, options));
-            if !matches!(probe.await, Ok(Ok(_))) {
+            if !is_answered(self.post_solid(names, &body, options)).await {
                 return false;
             }
         }
@@ -79,16 +84,21 @@ impl TronSource {
         let said_failed = seen.sent.as_ref().map_or(0, |sent| sent.failures);
         let mut search =
             BlockSearch { listed, wallet, height, options: options.clone(), said_failed };
-        let (mut failures, mut failed) = (0, None);
+        let (mut tries, mut failures, mut own) = (0, 0, OwnFailure::new(options));
         let (mut answers, mut givers) = (None::<InfoAnswers<'_>>, self.internal_givers());
-        for _ in 0..TRIES {
+        while tries < TRIES {
+            search.options.fails_soon = own.options().fails_soon;
+            tries += 1;
             let (fetched, kind, by) = match self.look_in_block(&mut search).await {
                 Ok(Some(found)) => found,
                 Ok(None) | Err(UpstreamError::Malformed { .. }) => continue,
-                // The pool has asked every endpoint again and again.
                 Err(error) if error.may_be_of_call() => {
-                    failed = Some(error);
-                    break;
+                    if own.is_certain(error, self.answer_by_id(options)).await? {
+                        break;
+                    }
+                    // No answer.
+                    tries -= 1;
+                    continue;
                 }
                 Err(error) if error.is_final() => continue,
                 Err(error) => return Err(error),
@@ -116,10 +126,7 @@ impl TronSource {
         if let Some(best) = answers.and_then(InfoAnswers::into_best) {
             return Ok(Fetched::Transaction(best));
         }
-        match failed {
-            Some(error) if !self.answer_by_id(options).await => Err(error),
-            _ => Ok(Fetched::Lost(height)),
-        }
+        Ok(Fetched::Lost(height))
     }
 
     /// One answer about the transaction from the blocks of nodes; `None` if it has nothing that

@@ -2,11 +2,10 @@
 
 use super::{ListEvent, ListReader};
 use crate::domain::Doubts;
-use crate::rpc::{Result, UpstreamError};
+use crate::rpc::error::{Result, UNKNOWN_SIGNATURE, UpstreamError};
 use crate::sources::chunk::RawChunk;
 use crate::sources::prefetch::{ChunkSizes, PrefetchReader, Prefetcher, Urgency};
 use crate::sources::solana::existence::Existence;
-use crate::sources::solana::fetch::UNKNOWN_SIGNATURE;
 use crate::sources::solana::list::{Kind, List};
 use crate::sources::solana::listing::Phase;
 use crate::sources::solana::owned::{self, OwnedState};

@@ -1,0 +1,165 @@
+//! Whether look-ups of one thing fail by themselves, or the endpoints fail.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::error::{Result, UNKNOWN_SIGNATURE, UpstreamError};
+use super::pool::CallOptions;
+
+/// Longest wait for a probe: longer than the cooldown of an endpoint that has just failed.
+const PROBE_WAIT: Duration = Duration::from_secs(10);
+
+/// The failures of look-ups of one thing. They are its own if a probe, which is a look-up of the
+/// same kind of another thing, is answered between two of them: one that is answered after the last
+/// failure may only show that an outage has ended.
+pub(crate) struct OwnFailure {
+    options: CallOptions,
+    is_answering: bool,
+}
+
+impl OwnFailure {
+    pub(crate) fn new(options: &CallOptions) -> Self {
+        Self { options: options.failing_soon(), is_answering: false }
+    }
+
+    /// The options of the next attempt: after an unanswered probe with all retries.
+    pub(crate) fn options(&self) -> &CallOptions {
+        &self.options
+    }
+
+    /// Records a failure that may be of the look-up. `true`: it is; `false`: another attempt is
+    /// due.
+    ///
+    /// # Errors
+    ///
+    /// The failure, if all retries have ended and no probe is answered.
+    pub(crate) async fn is_certain(
+        &mut self,
+        error: UpstreamError,
+        is_answering: impl Future<Output = bool>,
+    ) -> Result<bool> {
+        if self.is_answering {
+            return Ok(true);
+        }
+        self.is_answering = is_answering.await;
+        if !self.is_answering && !self.options.fails_soon {
+            return Err(error);
+        }
+        self.options.fails_soon = self.is_answering;
+        Ok(false)
+    }
+}
+
+/// Whether a probe is answered in time, if only with the error that there is no such thing.
+pub(crate) async fn is_answered<T>(probe: impl Future<Output = Result<T>>) -> bool {
+    let answer = timeout(PROBE_WAIT, probe).await;
+    matches!(answer, Ok(Ok(_) | Err(UpstreamError::Rpc { code: UNKNOWN_SIGNATURE, .. })))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::rpc::batch::{Call, CallAnswer};
+    use crate::rpc::endpoint::EndpointId;
+    use crate::rpc::scripted::{NodeFault, ScriptedNodes, options, rpc};
+
+    const ONE: NodeFault = NodeFault::Rpc(-32603, "internal error");
+
+    /// How an endpoint fails: an error of the call, or a status.
+    type Failing = Result<NodeFault, u16>;
+
+    /// The answers about the numbers 1 to 3; hosts fail as they are asked to: by host, number and
+    /// time since the start.
+    async fn look_ups(
+        hosts: &[&str],
+        fails: impl Fn(&str, u64, Duration) -> Option<Failing> + Send + Sync + 'static,
+    ) -> Result<Vec<CallAnswer>> {
+        let began = Instant::now();
+        let nodes = ScriptedNodes::new(move |(host, _, body)| {
+            let of = |number| fails(host, number, began.elapsed());
+            if let Some(Err(status)) = of(0) {
+                return (status, json!("unavailable"));
+            }
+            rpc(body, |_, params| match of(params[0].as_u64().unwrap()) {
+                Some(Ok(fault)) => Err(fault),
+                Some(Err(_)) | None => Ok(params[0].clone()),
+            })
+        });
+        let calls = [1, 2, 3].map(|number| Call { method: "byId", params: json!([number]) });
+        let probe: Value = json!([0]);
+        nodes.pool(hosts).batch_of_own(&calls, &probe, &options()).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_up_that_fails_for_ever_is_known_soon() {
+        for hosts in [&["one"][..], &["one", "other", "third"]] {
+            for fault in [ONE, NodeFault::Rpc(7, "rlp: element is larger")] {
+                let began = Instant::now();
+                let fails = move |_: &str, number, _| (number == 2).then_some(Ok(fault));
+                let answers = look_ups(hosts, fails).await.unwrap();
+                let is_given: Vec<bool> = answers.iter().map(CallAnswer::is_ok).collect();
+                assert_eq!(is_given, [true, false, true], "{hosts:?} {fault:?}");
+                assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+            }
+        }
+    }
+
+    /// It may end while the probe is asked.
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_that_passes_sets_no_look_up_aside() {
+        for passes in [1, 2, 4, 8].map(Duration::from_secs) {
+            let errors = move |_: &str, _, at: Duration| (at < passes).then_some(Ok(ONE));
+            let statuses = move |_: &str, _, at: Duration| (at < passes).then_some(Err(503));
+            for hosts in [&["one"][..], &["one", "other"]] {
+                let by_errors = look_ups(hosts, errors).await.unwrap();
+                assert!(by_errors.iter().all(Result::is_ok), "{passes:?}: {by_errors:?}");
+                let by_status = look_ups(hosts, statuses).await.unwrap();
+                assert!(by_status.iter().all(Result::is_ok), "{passes:?}: {by_status:?}");
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn endpoints_that_stay_away_or_refuse_set_no_look_up_aside() {
+        let slow_down = NodeFault::Rpc(429, "too many requests");
+        for fault in [Ok(ONE), Ok(slow_down), Ok(NodeFault::Broken), Err(503), Err(429)] {
+            let answers = look_ups(&["one", "other"], move |_, _, _| Some(fault)).await;
+            assert!(answers.is_err(), "{fault:?}: {answers:?}");
+        }
+    }
+
+    /// One that has failed all the time is not.
+    #[tokio::test(start_paused = true)]
+    async fn an_endpoint_that_is_down_does_not_keep_a_failure_open() {
+        let nodes = ScriptedNodes::new(|(host, _, body)| {
+            let fault = if host == "down" { NodeFault::Broken } else { ONE };
+            let fails = |params: &Value| host == "down" || params[0] == 1;
+            rpc(body, |_, params| if fails(params) { Err(fault) } else { Ok(json!(7)) })
+        });
+        let (pool, on_it) = (nodes.pool(&["down", "fails"]), options().first_on(EndpointId(0)));
+        for _ in 0..3 {
+            assert!(pool.call("byId", json!([0]), &on_it).await.is_err());
+        }
+        let (began, call) = (Instant::now(), Call { method: "byId", params: json!([1]) });
+        let answers = pool.batch_of_own(&[call], &json!([0]), &options()).await.unwrap();
+        assert!(answers.iter().all(CallAnswer::is_err), "{answers:?}");
+        assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    }
+
+    /// An endpoint that is away for a while may have what another one fails on.
+    #[tokio::test(start_paused = true)]
+    async fn an_endpoint_that_is_away_is_waited_for() {
+        for away in [Ok(NodeFault::Broken), Err(503)] {
+            let fails = move |host: &str, number, at: Duration| match host {
+                "away" => (at < Duration::from_secs(5)).then_some(away),
+                _ => (number == 2).then_some(Ok(ONE)),
+            };
+            let answers = look_ups(&["away", "fails"], fails).await.unwrap();
+            assert!(answers.iter().all(Result::is_ok), "{away:?}: {answers:?}");
+        }
+    }
+}
