@@ -223,7 +223,7 @@ fn solana_troubles(world: &mut World, dice: &mut Dice) {
         node.set_options(options);
     }
     let mut apart = Dice::new(dice.clone().next(), 516);
-    if apart.one_in(2) {
+    if world.poison.is_some() || apart.one_in(2) {
         trouble::withhold(world, &mut apart);
     }
 }

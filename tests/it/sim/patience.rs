@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use blotter::domain::TxId;
+use blotter::history::{Extent, Step, WalkRequest};
+use tokio::time::Instant;
 
 use super::client::Client;
 use super::trouble::fail_on;
@@ -10,6 +12,7 @@ use super::way::Way;
 use super::world::World;
 use super::{finish, finish_poisoned};
 use crate::support::truth::Fact;
+use crate::support::world::World as Plain;
 
 /// A page waits two seconds for newer heights. A new transaction that no node gives holds such a look
 /// up for longer: it is finished all the same, and the next page has what is new.
@@ -59,6 +62,36 @@ async fn a_transaction_that_every_node_fails_on_comes_once_they_give_it() {
         world.failing = Some(late);
         fail_on(&world, world.failing);
         assert!(after_it_came_late(world, late).await.contains(&late), "{way:?}");
+    }
+}
+
+/// Of each family, with one endpoint of a kind and with three: every node fails on one transaction
+/// for ever. A page, which waits 20 seconds, has what is below it soon.
+#[tokio::test(start_paused = true)]
+async fn one_page_comes_past_a_transaction_that_every_node_fails_on() {
+    const SOON: Duration = Duration::from_secs(8);
+    let ways = [Way::Solana, Way::Logs, Way::Explorer, Way::Transfers, Way::Lists, Way::Events];
+    for (way, copies) in ways.into_iter().flat_map(|way| [(way, 1), (way, 3)]) {
+        let world = World::copied(way, copies, None);
+        let facts = world.chain.facts(world.wallets[0].address);
+        let failing = facts[facts.len() / 2].tx;
+        world.chain.withhold(&[failing]);
+        fail_on(&world, Some(failing));
+        let request = Plain::request(world.wallets[0], Extent::Rows(1_000));
+        let request = WalkRequest { window: Duration::from_secs(20), ..request };
+        let mut walk = world.history.walk(request).unwrap();
+        let (began, mut came, mut rows) = (Instant::now(), Duration::ZERO, Vec::new());
+        while let Step::Rows(new) = walk.next().await {
+            rows.extend(new.iter().map(|row| row.bare.key.tx));
+            came = began.elapsed();
+        }
+        rows.dedup();
+        let mut expected = ids(&facts);
+        expected.retain(|id| *id != failing);
+        assert_eq!(rows, expected, "{way:?}, {copies} endpoints");
+        assert!(came < SOON, "{way:?}, {copies} endpoints: {came:?}");
+        world.history.stop();
+        assert!(world.history.tasks().shutdown(Duration::from_secs(5)).await);
     }
 }
 

@@ -81,8 +81,8 @@ pub(super) fn seeded(seed: u64, dice: &mut Dice) -> Seeded {
     Seeded { chain: Chain::Solana(model), peers, wallets, setup }
 }
 
-/// Two nodes and one wallet, by lists of signatures or by pages of full transactions.
-pub(super) fn doubled(by_full_pages: bool) -> Seeded {
+/// So many nodes and one wallet, by lists of signatures or by pages of full transactions.
+pub(super) fn plain_of(copies: u64, by_full_pages: bool) -> Seeded {
     let model = SolanaModel::new(1);
     let node = |at| {
         let node = DemoNode::new(model.clone(), at);
@@ -90,7 +90,7 @@ pub(super) fn doubled(by_full_pages: bool) -> Seeded {
         node.set_options(NodeOptions { transactions_for_address: by_full_pages, ..usual });
         Peer::new(Role::Solana, node)
     };
-    let peers = vec![node(7), node(8)];
+    let peers: Vec<Peer> = (7..7 + copies).map(node).collect();
     let address = model.add_named("plain", WalletPlan::trades(40));
     let setup = setup(peers.len(), &mut Dice::new(1, 1));
     let wallets = vec![Wallet { chain: SOL, address }];

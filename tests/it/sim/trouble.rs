@@ -69,7 +69,7 @@ pub(super) fn end(world: &World) {
     world.set_faults(Faults::none);
     world.peers.iter().for_each(Peer::make_well);
     world.chain.withhold(world.poison.as_slice());
-    fail_on(world, None);
+    fail_on(world, world.failing.filter(|failing| world.poison == Some(*failing)));
     world.clock.set_ahead(Duration::ZERO);
 }
 
@@ -228,10 +228,10 @@ fn hidden_nonce(world: &World) -> Option<u64> {
 }
 
 /// Some transaction of a wallet that nodes do not give, though lists name it: they answer that there
-/// is none, or fail on it for a while. Solana's nodes only fail.
+/// is none, or fail on it, for a while or for ever. Solana's nodes only fail.
 pub(super) fn withhold(world: &mut World, dice: &mut Dice) {
     if world.poison.is_some() {
-        return;
+        return fail_on(world, world.failing);
     }
     let wallet = dice.pick(&world.wallets);
     let truths = world.truths.borrow();
@@ -246,7 +246,7 @@ pub(super) fn withhold(world: &mut World, dice: &mut Dice) {
     let fails = world.way == Way::Solana || Dice::new(dice.clone().next(), 515).one_in(3);
     say(&format!("withheld {withheld:?}, fails: {fails}"));
     world.chain.withhold(withheld.as_slice());
-    world.poison = withheld.filter(|_| dice.one_in(3) && world.way != Way::Solana);
-    world.failing = withheld.filter(|_| fails && world.poison.is_none());
+    world.poison = withheld.filter(|_| dice.one_in(3));
+    world.failing = withheld.filter(|_| fails);
     fail_on(world, world.failing);
 }

@@ -121,11 +121,16 @@ impl World {
 
     /// Two endpoints of each kind, of which one may refuse everything.
     pub(super) fn doubled(way: Way, bad: Option<Bad>) -> Self {
+        Self::copied(way, 2, bad)
+    }
+
+    /// So many endpoints of each kind, of which one may refuse everything.
+    pub(super) fn copied(way: Way, copies: u64, bad: Option<Bad>) -> Self {
         let registry = Arc::new(Registry::embedded().unwrap());
         let mut seeded = if way == Way::Solana {
-            solana::doubled(bad.is_some_and(|bad| !bad.seed.is_multiple_of(2)))
+            solana::plain_of(copies, bad.is_some_and(|bad| !bad.seed.is_multiple_of(2)))
         } else {
-            evm::plain_of(way, &registry, 2)
+            evm::plain_of(way, &registry, usize::try_from(copies).unwrap())
         };
         seeded.setup.bad = bad;
         Self::of(way, registry, seeded)
