@@ -521,14 +521,15 @@ mod tests {
     const FEES: Account = [8; 20];
     const CALLED: Account = [9; 20];
 
-    /// Each command with one input of a token (zero: native coin) or a receiver, and a receiver.
+    /// Commands, each with a token (zero: native coin) or a receiver, a receiver, and a part.
     fn execute(commands: &[(u8, Account, Account)]) -> String {
         let word = |number: usize| format!("{number:064x}");
         let who = |account: &Account| format!("{:0>64}", hex::encode(account));
         let codes = hex::encode(commands.iter().map(|(code, ..)| *code).collect::<Vec<u8>>());
         let offsets: String =
-            (0..commands.len()).map(|at| word(commands.len() * 32 + at * 96)).collect();
-        let inputs = commands.iter().map(|(_, one, two)| word(64) + &who(one) + &who(two));
+            (0..commands.len()).map(|at| word(commands.len() * 32 + at * 128)).collect();
+        let inputs =
+            commands.iter().map(|(_, one, two)| word(96) + &who(one) + &who(two) + &word(25));
         let list = word(commands.len()) + &offsets + &inputs.collect::<String>();
         let head = word(64) + &word(128) + &word(commands.len());
         format!("0x24856bc3{head}{codes:0<64}{list}")
