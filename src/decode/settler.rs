@@ -6,13 +6,13 @@ use super::abi::{WORD, account, bytes, number, word};
 use super::universal_router::CoinSale;
 use crate::domain::{Account, Units};
 
-/// `exec(address,address,uint256,address,bytes)` of the `AllowanceHolder`: the fourth is the Settler.
+/// `exec(address,address,uint256,address,bytes)` of `AllowanceHolder`: the fourth is the Settler.
 const EXEC: [u8; 4] = [0x22, 0x13, 0xbc, 0x0b];
-/// `execute((address,address,uint256),bytes[],bytes32)`: receiver, token bought and its least amount.
+/// `execute((address,address,uint256),bytes[],bytes32)`: receiver, token bought, least amount.
 const EXECUTE: [u8; 4] = [0x1f, 0xff, 0x99, 0x1f];
 /// `BASIC(address,uint256,address,uint256,bytes)`: hundredths of a percent of a token, for a call.
 const BASIC: [u8; 4] = [0x38, 0xc9, 0xc1, 0x47];
-/// `POSITIVE_SLIPPAGE(address,address,uint256)`, and with a cap: takes what a balance is above an amount.
+/// `POSITIVE_SLIPPAGE(address,address,uint256)`, and with a cap: takes a balance above an amount.
 const SURPLUS: [[u8; 4]; 2] = [[0xc8, 0x76, 0xd2, 0x1d], [0x34, 0xee, 0x90, 0xca]];
 /// `TRANSFER_FROM`, `UNISWAPV2`, `UNISWAPV3` and two that pay by a permit, `VELODROME`, two of
 /// `MAVERICKV2`, `BALANCERV3`, `RFQ`, `RFQ_VIP`: they move no native coin.

@@ -24,8 +24,8 @@ const WRAP_ETH: u8 = 0x0b;
 const UNWRAP_WETH: u8 = 0x0c;
 const UNWRAP_WETH_EXACT: u8 = 0x0f;
 const V4_SWAP: u8 = 0x10;
-/// Others from the next one on call contracts whose coin is not read: positions, bridges, commands inside
-/// a command.
+/// Others from the next one on call contracts whose coin is not read: positions, bridges, commands
+/// inside a command.
 const READ_MAX: u8 = 0x0e;
 /// Placeholders in its inputs.
 const SENDER: Account = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];

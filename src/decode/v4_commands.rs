@@ -49,8 +49,8 @@ pub(super) struct V4Command {
 }
 
 impl V4Command {
-    /// Reads the input of the command; `caller` is what stands for who calls the router. `None` where
-    /// it exchanges nothing, an action is another one, or coin is taken behind the rest of it.
+    /// Reads the input of the command; `caller` is what stands for who calls the router. `None`
+    /// where it exchanges nothing, an action is another one, or coin is taken behind its rest.
     pub(super) fn read(input: &[u8], caller: Account) -> Option<Self> {
         let actions = bytes(input, number(input, 0)?)?;
         let list = input.get(number(input, 1)?..)?.get(WORD..)?;

@@ -282,6 +282,7 @@ impl Audit {
         Ok(self.source.read(request).next().await?)
     }
 
+    /// Stored transactions of a range of heights, and the position behind them.
     async fn stored(
         &self,
         record: &WalletRecord,

@@ -57,8 +57,8 @@ pub struct Payout {
     pub caller: bool,
 }
 
-/// Indices of the words of an event that state on which terms a partner takes a part of what it pays,
-/// indexed words first: `ParaSwap`'s fifth version.
+/// Indices of the words of an event that state on which terms a partner takes a part of what it
+/// pays, indexed words first: `ParaSwap`'s fifth version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Partner {

@@ -183,6 +183,7 @@ impl Source {
         }
     }
 
+    /// The final head.
     pub async fn head(&self, lane: &Lane) -> Result<Height> {
         each!(Self, self, source => source.head(&options(lane)).await)
     }

@@ -147,6 +147,7 @@ impl<'txn> RowTables<'txn> {
         })
     }
 
+    /// Height of the wallet's first row at or before a time.
     fn height_at(&self, id: WalletId, time: UnixSeconds) -> Result<Option<Height>> {
         let (start, end) = (RowKey::at(id, time, Height::MAX), RowKey::end(id));
         let first = self.table.range(start.bytes()..end.bytes())?.next();

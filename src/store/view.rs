@@ -176,5 +176,6 @@ reads! {
     /// The ranges last written for a key and a wallet.
     pub usage(key: KeyId, id: WalletId) -> Vec<DeliveredRange>;
 
+    /// The credit of a key for the wallet, if it was forgotten.
     pub credit(key: KeyId, id: WalletId) -> Option<Credit>;
 }

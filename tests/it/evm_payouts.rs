@@ -97,8 +97,8 @@ fn the_calls_of_paraswap_v5_that_pay_out_whole_are_valued() {
     bought(&calling(paraswap.purchase(130, 100), mega_swap), None);
 }
 
-/// What `ParaSwap`'s fifth version states of a sale to native coin: the partner and its terms, what came
-/// out and what was expected.
+/// What `ParaSwap`'s fifth version states of a sale to native coin: the partner and its terms, what
+/// came out and what was expected.
 fn of_paraswap(
     router: Account,
     name: &str,
@@ -508,8 +508,8 @@ fn coin_that_comes_with_a_sale_leaves_it_one() {
     with(50).unknown().gives_none(Some(NoteKind::OneSided));
 }
 
-/// What any contract unwraps below a call of 1inch's fifth router is its caller's, unless another account
-/// sold something there too.
+/// What any contract unwraps below a call of 1inch's fifth router is its caller's, unless another
+/// account sold something there too.
 #[test]
 fn a_sale_of_another_account_below_the_call_leaves_the_payment_unknown() {
     let router = Through::on_eth("1111111254eeb25477b68fb85ed929f73a960582");

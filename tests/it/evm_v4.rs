@@ -1,5 +1,5 @@
-//! Sales for native coin in Uniswap V4 where inner calls are unknown: the call's commands name the pools and
-//! who gets what, the last pool's event states how much.
+//! Sales for native coin in Uniswap V4 where inner calls are unknown: the call's commands name the
+//! pools and who gets what, the last pool's event states how much.
 
 use std::slice;
 
@@ -56,8 +56,8 @@ fn sold(case: &Case, native: Option<u64>) {
     case.gives(&[('s', AAA, 500, native)]);
 }
 
-/// As transaction 0x40060956… on Arbitrum: of 270113488716386 wei a quarter of a percent went to another
-/// account.
+/// As transaction 0x40060956… on Arbitrum: of 270113488716386 wei a quarter of a percent went to
+/// another account.
 #[test]
 fn a_sale_is_valued_by_the_event_of_its_last_pool() {
     let router = universal_router();

@@ -215,8 +215,8 @@ async fn a_filtered_walk_above_whose_cursor_a_row_came_does_not_end_complete() {
     }
 }
 
-/// A lower block's time may be above a higher one's by a little, so that a row which is barely too old
-/// does not show that none of the heights below it matches.
+/// A lower block's time may be above a higher one's by a little, so that a row which is barely too
+/// old does not show that none of the heights below it matches.
 #[tokio::test(start_paused = true)]
 async fn a_row_that_is_barely_too_old_does_not_end_a_walk_above_unread_heights() {
     let (low, from) = (301, trade(400).key.time);

@@ -11,9 +11,9 @@ use super::words::{NATIVE_PLACEHOLDER, ZERO, absolute, address, units, word, wor
 use crate::domain::Units;
 use crate::registry::{ContractKind, EventKind, Partner, Payout};
 
-/// `swapExactETHForTokens` and its variant for fee-on-transfer tokens, the same under the names that
-/// Avalanche's, LFJ's and Camelot's routers give them: by their interface such a call spends exactly the
-/// coin that it receives, in any contract.
+/// `swapExactETHForTokens` and its variant for fee-on-transfer tokens, the same under the names
+/// that Avalanche's, LFJ's and Camelot's routers give them: by their interface such a call spends
+/// exactly the coin that it receives, in any contract.
 const EXACT_COIN_IN: [[u8; 4]; 7] = [
     [0x7f, 0xf3, 0x6a, 0xb5],
     [0xb6, 0xf9, 0xde, 0x95],
@@ -28,7 +28,7 @@ const EXACT_COIN_IN: [[u8; 4]; 7] = [
 const COIN_MIN: Units = Units::from_limbs([1 << 32, 0, 0, 0]);
 const COIN_LIMIT: Units = Units::from_limbs([0, 0, 1, 0]);
 
-/// Flags of `ParaSwap`'s terms: the partner's fee is of what was given, or it has shares of a surplus.
+/// Flags of `ParaSwap`'s terms: the partner's fee is of what was given, or it shares a surplus.
 const OF_WHAT_IS_GIVEN: usize = 15;
 const OF_SURPLUS: usize = 16;
 const SPLIT_SURPLUS: usize = 17;
@@ -339,8 +339,8 @@ fn without(amount: Units, parts: [Units; 2]) -> Option<Units> {
     parts.into_iter().try_fold(amount, one)
 }
 
-/// Native coin of a sale in Uniswap V4 that the called router's commands name, as its last pool's event
-/// states it: its pools have no hooks, and no other pool gave coin.
+/// Native coin of a sale in Uniswap V4 that the called router's commands name, as its last pool's
+/// event states it: its pools have no hooks, and no other pool gave coin.
 fn by_events(scene: &Scene<'_>, (route, parts): (CoinRoute, [Units; 2])) -> Option<Units> {
     let may_give = |venue: &&Venue<'_>| exchanges(venue.event.kind) && venue.may_move_native();
     let pools: Vec<&Venue<'_>> = scene.venues.iter().filter(may_give).collect();
@@ -424,8 +424,8 @@ fn through(scene: &Scene<'_>, own: &Own) -> Option<Units> {
     without(sum.checked_sub(kept)?, sale.parts).filter(|paid| !paid.is_zero())
 }
 
-/// Whether an account next to the wallet gave a token and got none: what was unwrapped may have been paid
-/// for that one. A token's own contract is not asked here.
+/// Whether an account next to the wallet gave a token and got none: what was unwrapped may have
+/// been paid for that one. A token's own contract is not asked here.
 fn has_another_seller(scene: &Scene<'_>, leg: &Leg) -> bool {
     let tokens = || scene.ledger.moves.iter().filter(|m| m.asset != Asset::Native);
     let got: BTreeSet<Account> = tokens().map(|m| m.to).collect();
@@ -481,10 +481,10 @@ fn paid_native(venue: &Venue<'_>, pays: Payout) -> Option<(Account, Units)> {
     Some((venue.account(pays.to)?, amount))
 }
 
-/// What a partner took of an amount, by the terms that an event of `ParaSwap` states: a version in the
-/// first byte, hundredths of a percent in the last 14 bits, and flags. Of a surplus over what was expected
-/// its versions took different shares, so that it is known only where a fee of more than 0.5 % takes
-/// the place of any share.
+/// What a partner took of an amount, by the terms that an event of `ParaSwap` states: a version in
+/// the first byte, hundredths of a percent in the last 14 bits, and flags. Of a surplus over what
+/// was expected its versions took different shares, so that it is known only where a fee of more
+/// than 0.5 % takes the place of any share.
 fn taken(venue: &Venue<'_>, by: Partner, amount: Units) -> Option<Units> {
     let stated = |at| words(venue.log).nth(at).map(units);
     let terms = stated(by.terms)?;

@@ -378,7 +378,7 @@ fn why_not(scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) -> Option<Note> {
 }
 
 /// Adds transfers of a traded token that are a platform's fee: another call of the program that led
-/// the swap, or a small transfer of its own. Of several swaps it is the one's that traded the token.
+/// the swap, or a small transfer of its own. Of several swaps it is the one's that traded it.
 fn add_platform_fees(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
     let ranges: Vec<Range<usize>> = swaps.iter().flat_map(|swap| swap.ranges.clone()).collect();
     let outside = |group: &&Range<usize>| !scene.may_exchange(group) && !ranges.contains(group);

@@ -32,7 +32,8 @@ defaults! {
         pub batch_max: usize = 100,
         /// Whether `getTransactionsForAddress` is available.
         pub transactions_for_address: bool = false,
-        /// Its page's length, its index's first slot, and whether that has token accounts alone.
+        /// Its page's length, its index's first slot, and whether it finds those that name token
+        /// accounts alone.
         pub full_page_max: u64 = 100,
         pub full_pages_from: Height = 0,
         pub full_pages_by_owner: bool = true,

@@ -10,6 +10,7 @@ pub(super) struct LogSizes {
     pub(super) blocks: u64,
     /// Ranges that are queried concurrently.
     pub(super) ranges: usize,
+    /// The last size that was answered.
     answered: u64,
     refused: Option<RefusedSize>,
     /// For how many ranges the next refused size will not be retried.

@@ -426,7 +426,7 @@ mod tests {
     fn a_page_of_a_server_that_is_behind_is_not_gone_on_from() {
         let entries: Vec<Mark> = (91..=100).rev().map(|slot| mark(slot, 0)).collect();
         assert_eq!(read(&entries, None, false), (entries.clone(), 4));
-        // The second page would begin with 95: the slots up to 97 are not indexed yet.
+        // The second page would begin with 95: its server lacks the slots above.
         assert_eq!(read(&entries, Some((2, 95)), false), (entries, 5));
     }
 
