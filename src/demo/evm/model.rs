@@ -300,7 +300,7 @@ impl EvmModel {
         self.script(wallet).state(wallet.count_at(height))
     }
 
-    /// Every transaction of the wallet, newest first, and whether it is a trade.
+    /// Every transaction up to the final head, newest first, and whether it is a trade.
     pub fn transactions_of(&self, address: Address) -> impl Iterator<Item = (TxId, bool)> + use<> {
         let (model, (wallet, end)) = (self.clone(), self.to_head(address));
         (0..end).rev().filter_map(move |number| {
