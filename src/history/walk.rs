@@ -356,8 +356,9 @@ impl Walk {
         if rows.is_empty() {
             self.inner.row_buffers.put(std::mem::take(&mut rows));
         }
-        self.from_reached = self.is_from_reached(&view, &record, (from, floor)).await?;
-        if is_cut && rows.is_empty() && self.from_reached {
+        self.from_reached =
+            rows.is_empty() && self.is_from_reached(&view, &record, (from, floor)).await?;
+        if is_cut && self.from_reached {
             return Ok(Look::Bottom);
         }
         Ok(match floor {

@@ -91,7 +91,7 @@ impl Pool {
         probe: &Value,
         options: &CallOptions,
     ) -> Result<Vec<CallAnswer>, UpstreamError> {
-        let mut own = OwnFailure::new(options);
+        let mut own = OwnFailure::new(options, self.retries_max());
         let mut answers = self.batch(calls, own.options()).await;
         loop {
             let (mut open, mut last) = (Vec::new(), None);

@@ -398,6 +398,14 @@ impl Endpoint {
         }
     }
 
+    /// Whether no answer is to be expected soon: refused for lack of a key, a plan or a quota, or
+    /// on a cooldown again without any answer for as long as all retries take.
+    pub(super) fn is_out(&self, method: &str, now: Instant) -> bool {
+        let since = self.unavailable_since.map(|since| now.saturating_duration_since(since));
+        let is_long = since.is_some_and(|since| since >= self.limits.retry_time_max);
+        self.refusals.is_denied(method, now) || is_long && self.is_resting(Some(method), now)
+    }
+
     /// Whether the last requests failed, one after the other.
     pub(super) fn is_down(&self) -> bool {
         self.failures >= self.limits.breaker_failures

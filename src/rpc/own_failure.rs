@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::error::{Result, UNKNOWN_SIGNATURE, UpstreamError};
 use super::pool::CallOptions;
@@ -16,11 +16,16 @@ const PROBE_WAIT: Duration = Duration::from_secs(10);
 pub(crate) struct OwnFailure {
     options: CallOptions,
     is_answering: bool,
+    attempts_max: u32,
+    /// When the present attempt began, and how long all retries take.
+    began: Instant,
+    time_max: Duration,
 }
 
 impl OwnFailure {
-    pub(crate) fn new(options: &CallOptions) -> Self {
-        Self { options: options.failing_soon(), is_answering: false }
+    pub(crate) fn new(options: &CallOptions, (attempts_max, time_max): (u32, Duration)) -> Self {
+        let (options, began) = (options.failing_soon(), Instant::now());
+        Self { options, is_answering: false, attempts_max, began, time_max }
     }
 
     /// The options of the next attempt: after an unanswered probe with all retries.
@@ -39,13 +44,18 @@ impl OwnFailure {
         error: UpstreamError,
         is_answering: impl Future<Output = bool>,
     ) -> Result<bool> {
-        if self.is_answering {
-            return Ok(true);
+        let has_time = self.began.elapsed() < self.time_max;
+        // An outage that has begun since the last probe is none of the look-up.
+        if std::mem::replace(&mut self.is_answering, is_answering.await) {
+            return if self.is_answering { Ok(true) } else { Err(error) };
         }
-        self.is_answering = is_answering.await;
-        if !self.is_answering && !self.options.fails_soon {
+        let left = |attempts| has_time && attempts < self.attempts_max;
+        let had_all =
+            matches!(&error, UpstreamError::Unavailable { attempts, .. } if !left(*attempts));
+        if !self.is_answering && (had_all || !self.options.fails_soon) {
             return Err(error);
         }
+        self.began = Instant::now();
         self.options.fails_soon = self.is_answering;
         Ok(false)
     }
@@ -60,7 +70,6 @@ pub(crate) async fn is_answered<T>(probe: impl Future<Output = Result<T>>) -> bo
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use tokio::time::Instant;
 
     use super::*;
     use crate::rpc::batch::{Call, CallAnswer};
@@ -132,6 +141,31 @@ mod tests {
         }
     }
 
+    /// What a good endpoint fails on once is not left to one without a quota.
+    #[tokio::test(start_paused = true)]
+    async fn one_error_next_to_an_endpoint_that_refuses_ends_nothing() {
+        for status in [401, 403, 429] {
+            let fails = move |host: &str, number, at: Duration| match host {
+                "refuses" => Some(Err(status)),
+                _ => (number == 2 && at < Duration::from_millis(100)).then_some(Ok(ONE)),
+            };
+            let answers = look_ups(&["good", "refuses"], fails).await.unwrap();
+            assert!(answers.iter().all(Result::is_ok), "{status}: {answers:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_that_begins_after_the_probe_sets_no_look_up_aside() {
+        for status in [503, 429] {
+            let fails = move |_: &str, number, at: Duration| {
+                let is_out = at >= Duration::from_secs(2);
+                is_out.then_some(Err(status)).or((number > 0).then_some(Ok(ONE)))
+            };
+            let answers = look_ups(&["one", "other"], fails).await;
+            assert!(answers.is_err(), "{status}: {answers:?}");
+        }
+    }
+
     /// One that has failed all the time is not.
     #[tokio::test(start_paused = true)]
     async fn an_endpoint_that_is_down_does_not_keep_a_failure_open() {
@@ -144,6 +178,7 @@ mod tests {
         for _ in 0..3 {
             assert!(pool.call("byId", json!([0]), &on_it).await.is_err());
         }
+        tokio::time::sleep(Duration::from_secs(31)).await;
         let (began, call) = (Instant::now(), Call { method: "byId", params: json!([1]) });
         let answers = pool.batch_of_own(&[call], &json!([0]), &options()).await.unwrap();
         assert!(answers.iter().all(CallAnswer::is_err), "{answers:?}");

@@ -98,6 +98,11 @@ impl Pool {
         Self { inner: Arc::new(inner) }
     }
 
+    /// The attempts of one call, and their time.
+    pub(crate) fn retries_max(&self) -> (u32, Duration) {
+        (self.inner.limits.attempts_max, self.inner.limits.retry_time_max)
+    }
+
     /// The first id of a JSON-RPC request of so many calls.
     pub(crate) fn take_ids(&self, calls: usize) -> u32 {
         self.inner.next_id.fetch_add(u32::try_from(calls).unwrap_or(u32::MAX), Ordering::Relaxed)

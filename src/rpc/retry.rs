@@ -126,7 +126,10 @@ impl Pool {
             again.time_spent = open.time_spent;
         }
         let is_of_call = *decision == Unknown
-            || *decision == Retry && options.fails_soon && may_be_of_call(failure);
+            || *decision == Retry
+                && options.fails_soon
+                && open.failures > 0
+                && may_be_of_call(failure);
         match decision {
             Fatal | ReduceRange => return Err(failure.refusal(self.label(sent.endpoint))),
             ReduceBatch => return Ok((again, Duration::ZERO)),
@@ -176,7 +179,7 @@ impl Pool {
     /// Whether an endpoint is left that this round has not asked.
     fn is_servable(&self, open: PendingCall, options: &CallOptions, method: &'static str) -> bool {
         let needs = open.needs(options, method, 1);
-        self.inner.admission.is_servable(&needs, options.fails_soon)
+        self.inner.admission.is_servable(&needs, options.fails_soon && open.has_unknown_error)
     }
 
     /// Whether the endpoint's batch size has since become smaller than the request's.

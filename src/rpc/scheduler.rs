@@ -260,9 +260,9 @@ impl Admission {
     /// Whether some endpoint could serve this request, now or later; `is_soon`: one that has not
     /// failed all the time.
     pub(super) fn is_servable(&self, needs: &Needs, is_soon: bool) -> bool {
-        let state = self.state();
-        let mut able = state.able_endpoints(needs, Instant::now());
-        able.any(|(_, endpoint)| !is_soon || !endpoint.is_down())
+        let (now, state) = (Instant::now(), self.state());
+        let mut able = state.able_endpoints(needs, now);
+        able.any(|(_, endpoint)| !is_soon || !endpoint.is_out(needs.method, now))
     }
 
     /// Whether another endpoint can serve the call instead of the named one.

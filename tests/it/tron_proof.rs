@@ -493,7 +493,7 @@ async fn a_transaction_that_every_endpoint_fails_on_hides_nothing_below_it() {
             let missing = if in_block { vec![one] } else { Vec::new() };
             assert_eq!(got.missing, missing, "{case}");
             // What cannot be read is asked for more often than what fails.
-            let took_max = Duration::from_secs(if is_error { 12 } else { 200 });
+            let took_max = Duration::from_secs(if is_error { 15 } else { 200 });
             assert!(began.elapsed() < took_max, "{case}: {:?}", began.elapsed());
             net.fail_on(None);
             sleep(Duration::from_secs(60)).await;

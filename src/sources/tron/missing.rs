@@ -43,7 +43,7 @@ impl TronSource {
     ) -> Result<Fetched> {
         if listed.tries < self.inner.limits.missing_tries_max {
             let Taken { key, seen, is_probe, .. } = listed;
-            let mut own = OwnFailure::new(options);
+            let mut own = OwnFailure::new(options, self.inner.pool.retries_max());
             loop {
                 match self.fetch(key.1, wallet, seen.clone(), *is_probe, own.options()).await {
                     Err(error) if error.may_be_of_call() => {
@@ -84,7 +84,8 @@ impl TronSource {
         let said_failed = seen.sent.as_ref().map_or(0, |sent| sent.failures);
         let mut search =
             BlockSearch { listed, wallet, height, options: options.clone(), said_failed };
-        let (mut tries, mut failures, mut own) = (0, 0, OwnFailure::new(options));
+        let (mut tries, mut failures, mut own) =
+            (0, 0, OwnFailure::new(options, self.inner.pool.retries_max()));
         let (mut answers, mut givers) = (None::<InfoAnswers<'_>>, self.internal_givers());
         while tries < TRIES {
             search.options.fails_soon = own.options().fails_soon;
