@@ -38,7 +38,7 @@ impl OwnFailure {
     ///
     /// # Errors
     ///
-    /// The failure, if all retries have ended and no probe is answered.
+    /// The failure, if no probe is answered after all retries, or no longer.
     pub(crate) async fn is_certain(
         &mut self,
         error: UpstreamError,
