@@ -27,6 +27,8 @@ const V4_SWAP: u8 = 0x10;
 /// Others from the next one on call contracts whose coin is not read: positions, bridges, commands
 /// inside a command.
 const READ_MAX: u8 = 0x0e;
+/// No call has more commands for Uniswap V4.
+const ROUTES_MAX: usize = 16;
 /// Placeholders in its inputs.
 const SENDER: Account = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 const ROUTER: Account = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
@@ -89,25 +91,21 @@ impl CoinReceivers {
                         });
                     }
                 }
-                V4_SWAP => match V4Command::read(input, SENDER) {
-                    Some(read) => {
-                        takes.extend(read.takes);
-                        routes.push(read.route);
-                    }
-                    None => are_all = false,
-                },
+                V4_SWAP if routes.len() == ROUTES_MAX => are_all = false,
+                V4_SWAP => {
+                    let read = V4Command::read(input, SENDER);
+                    are_all &= read.is_some();
+                    let read = read.unwrap_or_default();
+                    takes.extend(read.takes);
+                    routes.push(read.route);
+                }
                 other => {
                     is_mixed |= other == WRAP_ETH;
                     are_all &= other <= READ_MAX;
                 }
             }
         }
-        let route = match (routes.as_slice(), unwraps.as_slice()) {
-            ([route @ Some(_)], []) => Some(*route),
-            ([], [ROUTER, more @ ..]) if more.iter().all(|to| *to == ROUTER) => Some(None),
-            _ => None,
-        };
-        let route = route.filter(|_| are_all && !is_mixed);
+        let route = only_route(&routes, &unwraps).filter(|_| are_all && !is_mixed);
         let sale = route.and_then(|route| sold(route, &takes, sender));
         // A proxy is the sender of the router's call.
         let resolved = |to: Account| if to == SENDER && !is_proxied { sender } else { to };
@@ -120,6 +118,15 @@ impl CoinReceivers {
     /// All that are not the router.
     pub(super) fn all(&self) -> impl Iterator<Item = &Account> + Clone {
         self.unwraps.iter().chain(&self.gifts).filter(|to| **to != ROUTER)
+    }
+}
+
+/// The only exchange in Uniswap V4 where nothing is unwrapped; none where the router unwraps all.
+fn only_route(routes: &[Option<CoinRoute>], unwraps: &[Account]) -> Option<Option<CoinRoute>> {
+    match (routes, unwraps) {
+        ([route @ Some(_)], []) => Some(*route),
+        ([], [ROUTER, more @ ..]) if more.iter().all(|to| *to == ROUTER) => Some(None),
+        _ => None,
     }
 }
 
@@ -150,6 +157,54 @@ mod tests {
 
     const SELLER: Account = [7; 20];
     const FEES: Account = [8; 20];
+    const TAKE_ALL: u8 = 0x0f;
+
+    fn of(account: Account) -> Units {
+        Units::from_be_slice(&account)
+    }
+
+    fn at(number: usize) -> Units {
+        Units::from(number)
+    }
+
+    fn words(words: &[Units]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_be_bytes::<WORD>()).collect()
+    }
+
+    /// A call with at most 32 commands, each with its input.
+    fn execute(commands: &[(u8, Vec<u8>)]) -> Vec<u8> {
+        let mut codes: Vec<u8> = commands.iter().map(|(code, _)| *code).collect();
+        codes.resize(WORD, 0);
+        let (mut offsets, mut inputs) = (Vec::new(), Vec::new());
+        for (_, input) in commands {
+            offsets.push(at(commands.len() * WORD + inputs.len()));
+            inputs.extend(words(&[at(input.len())]));
+            inputs.extend(input);
+        }
+        let count = at(commands.len());
+        let head = words(&[at(2 * WORD), at(4 * WORD), count]);
+        [EXECUTE[1].to_vec(), head, codes, words(&[count]), words(&offsets), inputs].concat()
+    }
+
+    /// A command for Uniswap V4 that exchanges something and takes a currency out.
+    fn v4(take: u8, currency: Account, to: Account) -> (u8, Vec<u8>) {
+        let mut actions = vec![0x08, take];
+        actions.resize(WORD, 0);
+        let head = words(&[at(2 * WORD), at(4 * WORD), at(2)]);
+        let inputs = [at(2), at(2 * WORD), at(2 * WORD), at(3 * WORD), of(currency), of(to), at(0)];
+        (V4_SWAP, [head, actions, words(&inputs)].concat())
+    }
+
+    #[test]
+    fn of_too_many_commands_for_uniswap_v4_the_rest_is_not_read() {
+        let read = |count| {
+            let call = execute(&vec![v4(TAKE_ALL, Account::default(), SENDER); count]);
+            let read = CoinReceivers::read(&call, SELLER).unwrap();
+            (read.gifts.len(), read.are_all)
+        };
+        assert_eq!(read(ROUTES_MAX), (ROUTES_MAX, true));
+        assert_eq!(read(ROUTES_MAX + 1), (ROUTES_MAX, false));
+    }
 
     #[test]
     fn a_sale_is_the_senders_but_for_one_part() {

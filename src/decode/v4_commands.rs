@@ -16,6 +16,8 @@ const SETTLE_ALL: u8 = 0x0c;
 const TAKE: u8 = 0x0e;
 const TAKE_ALL: u8 = 0x0f;
 const TAKE_PORTION: u8 = 0x10;
+/// No command has more.
+const ACTIONS_MAX: usize = 64;
 /// No route is longer.
 const HOPS_MAX: usize = 16;
 /// Native coin, which is the lower currency of each of its pools; as hooks: none.
@@ -50,9 +52,10 @@ pub(super) struct V4Command {
 
 impl V4Command {
     /// Reads the input of the command; `caller` is what stands for who calls the router. `None`
-    /// where it exchanges nothing, an action is another one, or coin is taken behind its rest.
+    /// where it exchanges nothing, an action is another one, or coin is taken behind its rest, and
+    /// where there are too many.
     pub(super) fn read(input: &[u8], caller: Account) -> Option<Self> {
-        let actions = bytes(input, number(input, 0)?)?;
+        let actions = bytes(input, number(input, 0)?).filter(|all| all.len() <= ACTIONS_MAX)?;
         let list = input.get(number(input, 1)?..)?.get(WORD..)?;
         let (mut takes, mut routes) = (Vec::new(), Vec::new());
         for (at, action) in actions.iter().enumerate() {
@@ -215,6 +218,17 @@ mod tests {
         assert_eq!(read(&[]), None);
         // An action that this does not read.
         assert_eq!(read(&[exchange(), (0x14, words(&[at(0); 2]))]), None);
+    }
+
+    #[test]
+    fn a_command_of_too_many_actions_is_not_read() {
+        let with = |settles| {
+            let mut actions = vec![(SETTLE, vec![]); settles];
+            actions.push((SWAP_EXACT_IN_SINGLE, single(COIN, 0)));
+            read(&actions)
+        };
+        assert!(with(ACTIONS_MAX - 1).is_some());
+        assert_eq!(with(ACTIONS_MAX), None);
     }
 
     #[test]
