@@ -42,6 +42,8 @@ pub(super) struct CoinReceivers {
     pub(super) gifts: Vec<Account>,
     /// No command may give some in another way.
     pub(super) are_all: bool,
+    /// Some may be what is unwrapped, and some comes from Uniswap V4 as it is.
+    pub(super) is_split: bool,
     /// How all of it is shared, where that is known.
     pub(super) sale: Option<CoinSale>,
 }
@@ -73,7 +75,7 @@ impl CoinReceivers {
         let inputs = arguments.get(number(arguments, first + 1)?..)?;
         let list = inputs.get(WORD..)?;
         let (mut unwraps, mut takes, mut are_all) = (Vec::new(), Vec::new(), true);
-        let (mut routes, mut is_mixed) = (Vec::new(), is_proxied);
+        let (mut routes, mut is_mixed, mut is_split) = (Vec::new(), is_proxied, false);
         for (at, command) in commands.iter().enumerate() {
             let input = bytes(list, number(list, at)?)?;
             match command & COMMAND_BITS {
@@ -91,11 +93,12 @@ impl CoinReceivers {
                         });
                     }
                 }
-                V4_SWAP if routes.len() == ROUTES_MAX => are_all = false,
+                V4_SWAP if routes.len() == ROUTES_MAX => (are_all, is_split) = (false, true),
                 V4_SWAP => {
                     let read = V4Command::read(input, SENDER);
                     are_all &= read.is_some();
                     let read = read.unwrap_or_default();
+                    is_split |= !read.takes.is_empty();
                     takes.extend(read.takes);
                     routes.push(read.route);
                 }
@@ -105,6 +108,7 @@ impl CoinReceivers {
                 }
             }
         }
+        is_split &= !unwraps.is_empty();
         let route = only_route(&routes, &unwraps).filter(|_| are_all && !is_mixed);
         let sale = route.and_then(|route| sold(route, &takes, sender));
         // A proxy is the sender of the router's call.
@@ -112,7 +116,7 @@ impl CoinReceivers {
         let gifts = takes.iter().map(|(Take::Rest(to) | Take::Part(to, _) | Take::Amount(to))| *to);
         let gifts = gifts.map(resolved).collect();
         let unwraps = unwraps.into_iter().map(resolved).collect();
-        Some(Self { unwraps, gifts, are_all, sale })
+        Some(Self { unwraps, gifts, are_all, is_split, sale })
     }
 
     /// All that are not the router.
@@ -154,9 +158,11 @@ fn sold(route: Option<CoinRoute>, takes: &[Take], sender: Account) -> Option<Coi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::evm::{CoinTo, terms};
 
     const SELLER: Account = [7; 20];
     const FEES: Account = [8; 20];
+    const TAKE: u8 = 0x0e;
     const TAKE_ALL: u8 = 0x0f;
 
     fn of(account: Account) -> Units {
@@ -204,6 +210,22 @@ mod tests {
         };
         assert_eq!(read(ROUTES_MAX), (ROUTES_MAX, true));
         assert_eq!(read(ROUTES_MAX + 1), (ROUTES_MAX, false));
+    }
+
+    /// A pool of wrapped coin, which the router unwraps, next to one of native coin.
+    #[test]
+    fn what_is_unwrapped_is_not_all_of_a_sale_that_uniswap_v4_pays_too() {
+        let coin = |commands: &[(u8, Vec<u8>)]| {
+            let input = hex::encode(execute(commands));
+            terms(input.as_bytes(), SELLER, Some([9; 20])).coin
+        };
+        let wrapped = || v4(TAKE, FEES, ROUTER);
+        let unwrap = || (UNWRAP_WETH, words(&[of(SENDER), at(0)]));
+        let native = || v4(TAKE_ALL, Account::default(), SENDER);
+        assert_eq!(coin(&[wrapped(), unwrap(), native()]), CoinTo::Shared);
+        assert_eq!(coin(&[native(), wrapped(), unwrap()]), CoinTo::Shared);
+        assert_eq!(coin(&[wrapped(), unwrap()]), CoinTo::Unsaid);
+        assert_eq!(coin(&[native()]), CoinTo::Unsaid);
     }
 
     #[test]

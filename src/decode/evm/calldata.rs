@@ -275,6 +275,8 @@ fn by_commands(input: &[u8], sender: Account, called: Option<Account>) -> Option
     let mut all = coin.all().filter(|to| Some(**to) != called);
     let other = all.clone().find(|to| **to != sender).copied();
     let terms = match (all.any(|to| *to == sender), other) {
+        // The events show how much is unwrapped, and not how much comes as it is.
+        (true, None) if coin.is_split => Terms { coin: CoinTo::Shared, ..Terms::default() },
         (true, None) => Terms::default(),
         (true, Some(_)) => Terms { coin: CoinTo::Shared, ..Terms::default() },
         (false, Some(_)) if !coin.are_all => Terms { coin: CoinTo::Shared, ..Terms::default() },

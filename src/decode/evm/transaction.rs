@@ -54,7 +54,7 @@ pub enum CoinTo {
     Sender,
     /// Not to the sender.
     Others,
-    /// To the sender and to others.
+    /// To the sender and to others, or to the sender in ways that events do not show all of.
     Shared,
 }
 
