@@ -390,6 +390,22 @@ fn what_a_closed_account_leaves_to_others_is_no_part_of_a_price() {
         check(&tx, "w", &[(Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun")]);
         assert_eq!(explained_rent(&tx), [None, None]);
     }
+    // Its owner got a part, without the wallet in the call.
+    let mut tx = sold_to_curve();
+    tx.call("program of orders", &["order", "owner", "fees"], &[1]);
+    tx.lamports("order", 70_000).drift("order", -70_000);
+    tx.drift("owner", 60_000).drift("fees", 10_000);
+    check(&tx, "w", &[(Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun")]);
+    assert_eq!(explained_rent(&tx), [None, None]);
+    // One call closes the wallet's and another: each owner gets what its own had left.
+    let mut tx = sold_to_curve();
+    tx.call("program of orders", &["own order", "w", "order", "owner"], &[1]);
+    for order in ["own order", "order"] {
+        tx.lamports(order, 70_000).drift(order, -70_000);
+    }
+    tx.drift("w", 70_000).drift("owner", 70_000);
+    check(&tx, "w", &[(Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun")]);
+    assert_eq!(explained_rent(&tx), [None, Some(70_000)]);
     // The wallet's own may have as much left.
     let mut tx = sold_to_curve();
     tx.call("program of orders", &["own order", "w"], &[1]);

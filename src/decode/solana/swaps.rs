@@ -294,32 +294,46 @@ impl Scene<'_> {
     /// Lamports that moved without an instruction: to the wallet, and out of accounts that hold none
     /// any more.
     fn residues(&self, ledger: &Ledger) -> (i128, i128) {
+        let mut taken = Vec::new();
         let of_wallet = ledger.wallet.and_then(|at| ledger.residue.get(usize::from(at)));
         let refunds: i128 = (0..=u8::MAX)
             .zip(&ledger.residue)
             .zip(&self.tx.lamports)
             .filter(|((_, residue), (_, after))| **residue < 0 && *after == 0)
-            .filter(|((closed, residue), _)| self.may_refund(ledger, *closed, -**residue))
+            .filter(|((closed, residue), _)| {
+                self.may_refund(ledger, (*closed, -**residue), &mut taken)
+            })
             .map(|((_, residue), _)| -*residue)
             .sum();
         (of_wallet.copied().unwrap_or(0), refunds)
     }
 
     /// Whether what a closed account had left may have come to the wallet: a program moves lamports
-    /// between accounts that its call was given, and no other of them got exactly as many.
-    fn may_refund(&self, ledger: &Ledger, closed: u8, lamports: i128) -> bool {
+    /// between accounts that its call was given, and no other of them got exactly as many. One that
+    /// did is `taken`: it accounts for no second closed account.
+    fn may_refund(
+        &self,
+        ledger: &Ledger,
+        (closed, lamports): (u8, i128),
+        taken: &mut Vec<u8>,
+    ) -> bool {
         let calls = self.tx.instructions.iter().filter(|call| call.action == Action::Call);
         let given: Vec<&[u8]> = calls
             .map(|call| self.tx.accounts_of(call))
             .filter(|given| given.contains(&closed))
             .collect();
+        // `jsonParsed` lists no accounts of some programs' calls.
+        if given.is_empty() {
+            return true;
+        }
         let is_given = |account: u8| given.iter().any(|listed| listed.contains(&account));
-        let mut others = (0..=u8::MAX)
+        let others = (0..=u8::MAX)
             .zip(&ledger.residue)
             .filter(|(account, residue)| ledger.wallet != Some(*account) && **residue == lamports);
-        // `jsonParsed` lists no accounts of some programs' calls.
-        given.is_empty()
-            || (ledger.wallet.is_some_and(is_given) && !others.any(|(other, _)| is_given(other)))
+        let mut others = others.map(|(other, _)| other);
+        let other = others.find(|other| !taken.contains(other) && is_given(*other));
+        taken.extend(other);
+        other.is_none() && ledger.wallet.is_some_and(is_given)
     }
 }
 
