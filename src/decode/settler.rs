@@ -71,6 +71,7 @@ fn sale(words: &[u8], receiver: Account, by: Account) -> Option<CoinSale> {
                 *sale.parts.iter_mut().find(|part| part.is_zero()).filter(|_| is_gift)? =
                     word(words, 1)?;
             } else if is_own && data.starts_with(&WITHDRAW) {
+                (*sale.unwraps.get_or_insert(token) == token).then_some(())?;
                 // What is unwrapped behind a part has not been shared.
                 (sale.parts == [Units::ZERO; 2]).then_some(())?;
             } else if !(is_own && data.starts_with(&TRANSFER)) {
@@ -143,18 +144,25 @@ mod tests {
         settled.sale
     }
 
+    fn unwrap_of(token: Account) -> Vec<u8> {
+        basic(token, 10_000, token, &[WITHDRAW.as_slice(), &[0; 32]].concat())
+    }
+
     fn unwrap() -> Vec<u8> {
-        basic(WRAPPED, 10_000, WRAPPED, &[WITHDRAW.as_slice(), &[0; 32]].concat())
+        unwrap_of(WRAPPED)
     }
 
     /// As by transaction 0xd34d7393… on Ethereum, which kept 15 hundredths of a percent.
     #[test]
     fn the_actions_say_how_coin_is_shared() {
         let fee = |part| basic(COIN, part, FEES, &[]);
-        let whole = CoinSale { by: Some(SETTLER), ..CoinSale::default() };
+        let unwraps = Some(WRAPPED);
+        let whole = CoinSale { by: Some(SETTLER), unwraps, ..CoinSale::default() };
         let pool = [TOKENS_ONLY[1].to_vec(), words(&[at(1); 6])].concat();
         let swap = [pool, unwrap()];
         assert_eq!(sale(&swap), Some(whole));
+        let other = CoinSale { unwraps: Some(FEES), ..whole };
+        assert_eq!(sale(&[unwrap_of(FEES)]), Some(other));
         let with = |more: &[Vec<u8>]| sale(&[swap.as_slice(), more].concat());
         let most = Some(at(500));
         let parts = [at(15), at(0)];
@@ -168,6 +176,7 @@ mod tests {
         for more in [
             vec![fee(1), fee(1), fee(1)],
             vec![fee(1), unwrap()],
+            vec![unwrap_of(FEES)],
             vec![fee(1), surplus(SURPLUS[0], COIN, 500)],
             vec![basic(COIN, 15, SELLER, &[])],
             vec![basic(COIN, 15, FEES, &[1, 2, 3, 4])],

@@ -57,6 +57,8 @@ pub struct CoinSale {
     pub parts: [Units; 2],
     /// Who unwraps it, where that is not the called contract.
     pub by: Option<Account>,
+    /// The token that it unwraps, where the actions name it.
+    pub unwraps: Option<Account>,
     /// Of more than this another account gets a share.
     pub most: Option<Units>,
 }

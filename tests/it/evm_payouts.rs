@@ -571,6 +571,13 @@ fn a_settler_pays_what_it_unwraps_less_the_parts_of_others() {
     sold(&with(by, [0, 0], Some(1_000_398)), None);
     sold(&with(Some(OTHER), [0, 0], None), None);
     sold(&with(None, [0, 0], None), None);
+    // It unwraps the chain's wrapped coin, or another token.
+    for (token, native) in [(weth(), Some(1_000_399)), (BBB, None)] {
+        let mut case = with(by, [0, 0], None);
+        let sale = CoinSale { by, unwraps: Some(token), ..CoinSale::default() };
+        case.tx.terms.sale = Some(sale);
+        sold(&case, native);
+    }
     // Another contract with such a call is none of 0x's.
     sold(&with(by, [0, 0], None).to(ROUTER), None);
 }

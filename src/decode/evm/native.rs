@@ -402,6 +402,10 @@ fn through(scene: &Scene<'_>, own: &Own) -> Option<Units> {
         return None;
     }
     let (sale, holder) = (sale.unwrap_or_default(), settler.unwrap_or(to));
+    // Only of the chain's wrapped coin is it known how much is unwrapped.
+    if sale.unwraps.is_some_and(|token| token != scene.ledger.wrapped) {
+        return None;
+    }
     let loose = loose(scene, &holder)?;
     let [leg] = own.exchanged.as_slice() else {
         let [(unwrapper, all)] = scene.ledger.unwraps.as_slice() else { return None };
