@@ -17,23 +17,24 @@ const ANSWERS: u32 = 2;
 const TRIES: u32 = 4;
 
 impl TronSource {
-    /// Doubts of a read whose lists were empty down from a time in milliseconds.
+    /// Doubts of a read whose lists were empty down from a time in milliseconds; `None` where no
+    /// endpoint shows accounts.
     pub(super) async fn doubts_of_empty_lists(
         &self,
         wallet: Address,
         top_at: u64,
         options: &CallOptions,
-    ) -> Result<Doubts> {
+    ) -> Result<Option<Doubts>> {
         let (mut options, mut missing) = (options.clone(), 0);
         for _ in 0..TRIES {
             let state = self.account_state(wallet, &options).await;
-            let Some((made, by)) = unless_final(state)? else { return Ok(Doubts::UNCONFIRMED) };
+            let Some((made, by)) = unless_final(state)? else { return Ok(None) };
             if made.is_some_and(|made| made <= top_at) {
-                return Ok(Doubts::UNCONFIRMED);
+                return Ok(Some(Doubts::UNCONFIRMED));
             }
             missing += u32::from(self.has_reached(by, top_at, &options).await?);
             if missing >= ANSWERS {
-                return Ok(Doubts::NONE);
+                return Ok(Some(Doubts::NONE));
             }
             options.avoid = Some(by);
         }
@@ -88,7 +89,7 @@ mod tests {
         })
     }
 
-    async fn doubts(states: [(bool, u64); 2]) -> Result<Doubts> {
+    async fn doubts(states: [(bool, u64); 2]) -> Result<Option<Doubts>> {
         let source = fake::source(&["one", "other"], &nodes(states), TronLimits::default());
         // So that the first answer comes from the first of them.
         let options = CallOptions { avoid: Some(EndpointId(1)), ..options() };
@@ -97,18 +98,18 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn that_an_account_is_missing_takes_two_answers() {
-        assert_eq!(doubts([(false, 1_000), (false, 1_000)]).await, Ok(Doubts::NONE));
+        assert_eq!(doubts([(false, 1_000), (false, 1_000)]).await, Ok(Some(Doubts::NONE)));
         for states in [[(false, 1_000), (true, 1_000)], [(true, 1_000), (false, 1_000)]] {
-            assert_eq!(doubts(states).await, Ok(Doubts::UNCONFIRMED));
+            assert_eq!(doubts(states).await, Ok(Some(Doubts::UNCONFIRMED)));
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn empty_lists_are_in_doubt_where_no_endpoint_shows_accounts() {
+    async fn an_account_is_not_known_where_no_endpoint_shows_accounts() {
         let nodes = ScriptedNodes::new(|_| (404, json!({"error": "not found"})));
         let source = fake::source(&["one", "other"], &nodes, TronLimits::default());
         let found = source.doubts_of_empty_lists(WALLET, 1_000, &options()).await;
-        assert_eq!(found, Ok(Doubts::UNCONFIRMED));
+        assert_eq!(found, Ok(None));
     }
 
     #[tokio::test(start_paused = true)]
@@ -117,8 +118,8 @@ mod tests {
         assert!(found.is_err_and(|error| !error.is_final()));
         for heads in [[999, 1_000], [1_000, 999]] {
             let states = heads.map(|millis| (false, millis));
-            assert_eq!(doubts(states).await, Ok(Doubts::NONE), "twice by the other one");
+            assert_eq!(doubts(states).await, Ok(Some(Doubts::NONE)), "twice by the other one");
         }
-        assert_eq!(doubts([(true, 0), (true, 0)]).await, Ok(Doubts::UNCONFIRMED));
+        assert_eq!(doubts([(true, 0), (true, 0)]).await, Ok(Some(Doubts::UNCONFIRMED)));
     }
 }

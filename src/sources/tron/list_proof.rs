@@ -40,7 +40,8 @@ pub(super) enum ProofQuery {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ProofAnswer {
     Reach,
-    Existence(Doubts),
+    /// `None`: no endpoint shows accounts.
+    Existence(Option<Doubts>),
 }
 
 #[derive(Debug)]
@@ -58,7 +59,7 @@ pub(super) struct ListProof {
     /// The endpoints that gave the newest pages.
     given_by: Vec<(EndpointId, ListKind)>,
     reach: QueryState<()>,
-    existence: QueryState<Doubts>,
+    existence: QueryState<Option<Doubts>>,
 }
 
 impl ListProof {
@@ -126,8 +127,10 @@ impl ListProof {
     }
 
     pub(super) fn proof(&self) -> Proof {
+        // Where no endpoint shows accounts, an index that lists token movements is believed.
+        let unshown = if self.shows_transfers { Doubts::NONE } else { Doubts::UNCONFIRMED };
         let doubts = match self.existence {
-            QueryState::Done(doubts) if !self.shows_account => doubts,
+            QueryState::Done(known) if !self.shows_account => known.unwrap_or(unshown),
             QueryState::Done(_) | QueryState::Open | QueryState::Requested => Doubts::NONE,
         };
         Proof::of(Way::Lists).with(doubts)
@@ -207,8 +210,19 @@ mod tests {
         proof.confirm(ProofAnswer::Reach);
         assert!(!proof.is_open(false) && proof.is_open(true));
         assert!(matches!(proof.question(true, true), Some(ProofQuery::Existence)));
-        proof.confirm(ProofAnswer::Existence(Doubts::UNCONFIRMED));
+        proof.confirm(ProofAnswer::Existence(Some(Doubts::UNCONFIRMED)));
         assert!(!proof.is_open(true));
         assert_eq!(proof.proof().doubts, Doubts::UNCONFIRMED);
+    }
+
+    #[test]
+    fn empty_lists_are_in_doubt_where_no_endpoint_shows_accounts() {
+        for (moved, doubts) in [(0, Doubts::UNCONFIRMED), (3, Doubts::NONE)] {
+            let mut proof = ListProof::new(100, Vec::new());
+            proof.note(ListKind::Transactions, ONE, 0, true);
+            proof.note(ListKind::Transfers, ONE, moved, true);
+            proof.confirm(ProofAnswer::Existence(None));
+            assert_eq!(proof.proof().doubts, doubts, "{moved} token movements");
+        }
     }
 }
