@@ -536,7 +536,9 @@ async fn several_transactions_of_a_block_take_two_calls() {
     let by_hash = stats.calls_of("eth_getTransactionReceipt");
     let trades: usize = blocks.values().map(HashSet::len).sum();
     assert!(crowded > 50 && by_block > 0, "{crowded} of {trades}, {by_block} by block");
-    assert!(stats.calls_of("eth_getTransactionByHash") == by_hash, "{:?}", stats.calls);
+    // The look at how far down the index goes asks for the senders of a few events.
+    let looked_up = stats.calls_of("eth_getTransactionByHash");
+    assert!((by_hash..=by_hash + 3).contains(&looked_up), "{:?}", stats.calls);
     let others = u64::try_from(trades - crowded).unwrap();
     // Transfers, liquidity and the like are fetched too.
     assert!(by_hash <= others * 2, "{by_hash} receipts for {others} trades in blocks of their own");
