@@ -13,6 +13,7 @@ use super::portal_answers::read_agreed;
 use super::portal_sent::{Checked, SentCheck};
 use super::portal_window::{Gateway, GatewayMode, PortalWindow, SPAN_FIRST, WindowError};
 use super::portal_wire::NativeBy;
+use super::receipts::transfer_ends;
 use crate::domain::{Doubts, Height};
 use crate::rpc::error::UpstreamError;
 use crate::sources::gateway;
@@ -291,16 +292,20 @@ impl PortalLister {
     }
 
     /// Records that the gateway has traces, and of which blocks whole transactions came with theirs
-    /// or without.
+    /// or without. Those that the wallet only called from are not requested with them by themselves.
     fn note_traces(&self, window: &PortalWindow) {
-        let abilities = &self.gateway.abilities;
+        let Gateway { abilities, subject, .. } = &*self.gateway;
+        let gave = |log| transfer_ends(log).is_some_and(|(from, _)| from == subject.wallet);
         if window.traces.lacking.is_none() {
             abilities.note_calls(Discovery::Portal);
         }
-        for one in window.found.iter().filter(|one| one.whole.is_some()) {
-            match &one.calls {
-                Some(_) => abilities.note_traced(one.block),
-                None => abilities.note_untraced(one.block),
+        for one in &window.found {
+            match (&one.whole, &one.calls) {
+                (Some(_), Some(_)) => abilities.note_traced(one.block),
+                (Some(tx), None) if tx.from == subject.wallet || tx.logs.iter().any(gave) => {
+                    abilities.note_untraced(one.block);
+                }
+                _ => {}
             }
         }
     }
@@ -330,8 +335,12 @@ impl PortalLister {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lists_model::{Model, Ways, client};
+    use super::super::discovery::Candidate;
+    use super::super::lists_model::{Model, WALLET, Ways, client};
+    use super::super::portal_candidates::TraceSights;
     use super::*;
+    use crate::decode::evm::{NativeFlows, Terms, Transaction};
+    use crate::domain::Units;
 
     fn lister(first: Height, metadata: (u16, &'static str, usize)) -> PortalLister {
         let ways = Ways { first, metadata: Some(metadata), ..Ways::default() };
@@ -367,6 +376,40 @@ mod tests {
             let mut lister = lister(0, (status, "?", usize::MAX));
             assert_eq!(next(&mut lister).await, Ok(Some((0, 1_000))), "{status}");
             assert_eq!(next(&mut lister).await, Ok(None));
+        }
+    }
+
+    /// Of what others sent and the wallet only called in, its own calls alone are requested.
+    #[tokio::test(start_paused = true)]
+    async fn a_block_lacks_traces_where_these_were_requested() {
+        for (from, lacks) in [(WALLET, true), ([9; 20], false)] {
+            let tx = Transaction {
+                hash: [1; 32],
+                block: 5,
+                index: 0,
+                producer: None,
+                from,
+                to: None,
+                value: Units::ZERO,
+                selector: None,
+                terms: Terms::default(),
+                succeeded: true,
+                logs: Vec::new(),
+                native: NativeFlows::Unknown,
+            };
+            let found = Candidate { whole: Some(Box::new(tx)), ..Candidate::bare([1; 32], 5) };
+            let lister = lister(0, (404, "?", 0));
+            lister.note_traces(&PortalWindow {
+                low: 0,
+                high: 9,
+                found: vec![found],
+                skipped: 0,
+                blocks: 1,
+                sent: None,
+                doubts: Doubts::NONE,
+                traces: TraceSights::default(),
+            });
+            assert_eq!(lister.gateway.abilities.has_untraced(0..=9), lacks);
         }
     }
 
