@@ -320,7 +320,8 @@ async fn a_node_without_traces_leaves_nothing_waiting() {
 async fn priced(delays: &[(&'static str, Duration)]) -> (Duration, usize) {
     let world = world(None);
     *world.node.delays.lock().unwrap() = delays.to_vec();
-    let plan = WalletPlan { only: Some(TradeKind::V3Dollar), ..WalletPlan::trades(60) };
+    // One round of queries, whether chunks are delivered together or not: a round has 50.
+    let plan = WalletPlan { only: Some(TradeKind::V3Dollar), ..WalletPlan::trades(40) };
     let wallet = world.add(plan);
     let began = Instant::now();
     let (rows, end) = world.stream(wallet).await;
