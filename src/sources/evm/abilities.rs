@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -36,6 +37,10 @@ pub(super) struct Abilities {
     untraced: Mutex<BTreeMap<Height, CallsSeen>>,
     /// The lowest block of which the gateway has shown traces.
     traces_from: Mutex<Option<Height>>,
+    /// Whether a window of any gateway came with a trace, and whether one came without any although
+    /// a contract had run in it.
+    has_shown_traces: AtomicBool,
+    has_lacked_traces: AtomicBool,
     pub(super) reach: ServerReach<ExplorerList>,
     pub(super) page_sizes: PageSizes,
     /// Heads that nodes reported.
@@ -127,6 +132,21 @@ impl Abilities {
         !heights.is_empty() && lock(&self.untraced).range(heights).next().is_some()
     }
 
+    /// Records whether a window came with a trace, and whether two answers to it lacked those of a
+    /// contract that ran.
+    pub(super) fn note_window_traces(&self, shows_some: bool, lacks_some: bool) {
+        self.has_shown_traces.fetch_or(shows_some, Ordering::Relaxed);
+        self.has_lacked_traces.fetch_or(lacks_some, Ordering::Relaxed);
+    }
+
+    /// Whether a gateway takes queries for traces and has never shown one where one had to be: as
+    /// good as one that refuses them, until it shows some.
+    fn is_traceless(&self, kind: Discovery) -> bool {
+        kind == Discovery::Portal
+            && self.has_lacked_traces.load(Ordering::Relaxed)
+            && !self.has_shown_traces.load(Ordering::Relaxed)
+    }
+
     /// Records that a gateway has shown traces of this block.
     pub(super) fn note_traces_from(&self, height: Height) {
         let mut from = lock(&self.traces_from);
@@ -141,17 +161,20 @@ impl Abilities {
 
     /// Whether repeated answers without contradiction show that the way lists no calls.
     pub(super) fn has_no_calls(&self, kind: Discovery) -> bool {
-        self.get(kind).is_some_and(|one| !one.has_worked && one.absences >= ABSENCES_MIN)
+        self.is_traceless(kind)
+            || self.get(kind).is_some_and(|one| !one.has_worked && one.absences >= ABSENCES_MIN)
     }
 
     /// The same for recent answers; over a longer time if the way listed calls before.
     pub(super) fn shows_no_calls(&self, kind: Discovery) -> bool {
-        self.get(kind).is_some_and(|one| one.absences >= ABSENCES_MIN && one.is_lost())
+        self.is_traceless(kind)
+            || self.get(kind).is_some_and(|one| one.absences >= ABSENCES_MIN && one.is_lost())
     }
 
     /// Whether at least one answer showed no calls, so that another way is tried first.
     pub(super) fn may_have_no_calls(&self, kind: Discovery) -> bool {
-        self.get(kind).is_some_and(|one| !one.has_worked && one.absences > 0)
+        self.is_traceless(kind)
+            || self.get(kind).is_some_and(|one| !one.has_worked && one.absences > 0)
     }
 
     fn get(&self, kind: Discovery) -> Option<CallsSeen> {
@@ -179,8 +202,8 @@ impl EvmSource {
         let nodes = nodes.iter().map(|status| self.abilities_of_node(status));
         let follows_calls = |pool: &Option<Pool>, kind: Discovery| {
             let offered = match self.inner.abilities.get(kind) {
-                Some(ability) if ability.has_worked => Offered::Yes,
                 _ if self.inner.abilities.has_no_calls(kind) => Offered::No,
+                Some(ability) if ability.has_worked => Offered::Yes,
                 _ => Offered::Unknown,
             };
             let of = move |_: EndpointStatus| vec![Ability::new(AbilityKind::InnerCalls, offered)];
@@ -249,6 +272,29 @@ mod tests {
         assert!(worked.shows_no_calls(Discovery::Portal));
         worked.note_calls(Discovery::Portal);
         assert!(!worked.shows_no_calls(Discovery::Portal));
+    }
+
+    /// Its queries for traces are not refused, which says nothing.
+    #[tokio::test(start_paused = true)]
+    async fn a_gateway_that_never_shows_a_trace_is_not_waited_for() {
+        let nodes = nodes(|_, _, _| Ok(Value::Null));
+        let mut source = nodes.source(&["one"]);
+        let set_ways = |source: &mut EvmSource, ways: &[Discovery]| {
+            Arc::get_mut(&mut source.inner).unwrap().discovery = ways.to_vec();
+        };
+        set_ways(&mut source, &[Discovery::Portal]);
+        let abilities = Arc::clone(&source.inner.abilities);
+        abilities.note_calls(Discovery::Portal);
+        assert!(source.may_list_calls(9) && !source.blind_spots().contains(Doubts::INNER_CALLS));
+        abilities.note_window_traces(false, true);
+        assert!(!source.may_list_calls(9) && source.blind_spots().contains(Doubts::INNER_CALLS));
+        set_ways(&mut source, &[Discovery::Portal, Discovery::Explorer]);
+        assert!(source.may_list_calls(9) && !source.blind_spots().contains(Doubts::INNER_CALLS));
+        assert!(source.comes_later(Discovery::Portal, (0, None)));
+        // It has some after all: what is in doubt by then is read again.
+        set_ways(&mut source, &[Discovery::Portal]);
+        abilities.note_window_traces(true, true);
+        assert!(source.may_list_calls(9) && !source.blind_spots().contains(Doubts::INNER_CALLS));
     }
 
     /// A gateway has traces, and none of one block.

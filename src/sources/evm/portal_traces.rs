@@ -17,6 +17,8 @@ impl Gateway {
         mut window: PortalWindow,
     ) -> PortalWindow {
         let TraceSights { mut shown, mut lacking, unseen } = window.traces;
+        // What only came, and failures, show no lack of all traces.
+        let lacks_some = lacking.is_some();
         let is_open = |at: &Height| {
             shown.is_none_or(|shown| shown > *at) && !self.abilities.has_traces_from(*at)
         };
@@ -29,6 +31,7 @@ impl Gateway {
                 lacking = Some(at);
             }
         }
+        self.abilities.note_window_traces(shown.is_some(), lacks_some);
         // Of several endpoints another one may have given these.
         if let Some(shown) = shown.filter(|_| self.pool.endpoints().len() == 1) {
             self.abilities.note_traces_from(shown);
