@@ -47,6 +47,8 @@ pub(super) struct Abilities {
     pub(super) node_reach: ServerReach<()>,
     /// How far down the lists of each index go, and until when that counts.
     pub(super) starts: Mutex<HashMap<EndpointId, (IndexStart, Instant)>>,
+    /// Held by the one look at that which is under way: others wait for what it finds.
+    pub(super) look: tokio::sync::Mutex<()>,
     /// When a window last proved to be different from the one that was expected.
     unproved_at: Mutex<Option<Instant>>,
 }

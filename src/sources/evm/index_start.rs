@@ -25,13 +25,14 @@ use crate::rpc::{Call, Pool};
 /// Heights that are looked at, from the lowest up, in parts of the newest one that is listed.
 const PLACES: [u64; 5] = [1, 4, 16, 32, 60];
 const PARTS: u64 = 64;
-/// Blocks that are searched for an event at each of them.
-const BLOCKS: [u64; 2] = [1, 100];
+/// Blocks that are searched for an event at each of them; some nodes take ten at most.
+const BLOCKS: [u64; 3] = [1, 10, 100];
 /// Events at one place, of which the lists must show one.
 const EVENTS: usize = 3;
 /// A look that takes longer decides nothing.
 const LOOK_MAX: Duration = Duration::from_secs(3);
-/// How long a look counts: one that found all lists whole, one that took too long, and any other.
+/// How long a look counts: one that found all lists whole, one that failed or took too long, which
+/// leaves what was known before, and any other.
 const WHOLE_FOR: Duration = Duration::from_secs(3_600);
 const SLOW_FOR: Duration = Duration::from_secs(600);
 const OPEN_FOR: Duration = Duration::from_secs(60);
@@ -54,10 +55,16 @@ impl ListClient {
     /// How far down an endpoint's lists go, as far as nodes show it; `high`: a height that it has.
     pub(super) async fn index_start(&self, endpoint: EndpointId, high: Height) -> IndexStart {
         let Some(nodes) = &self.nodes else { return IndexStart::default() };
-        let known = lock(&self.abilities.starts).get(&endpoint).copied();
-        if let Some((start, _)) = known.filter(|(_, until)| *until > Instant::now()) {
+        let known = || lock(&self.abilities.starts).get(&endpoint).copied();
+        let fresh = || known().filter(|(_, until)| *until > Instant::now());
+        if let Some((start, _)) = fresh() {
             return start;
         }
+        let _under_way = self.abilities.look.lock().await;
+        if let Some((start, _)) = fresh() {
+            return start;
+        }
+        let before = known().map(|(start, _)| start).unwrap_or_default();
         // What holds of an index does not hang on the heights of one read.
         let newest = |list| self.abilities.reach.newest(endpoint, list);
         let high = ExplorerList::ALL.into_iter().filter_map(newest).fold(high, Height::max);
@@ -65,50 +72,55 @@ impl ListClient {
         let calls = async {
             // Where it lists none at all, that is known.
             if self.abilities.may_have_no_calls(Discovery::Explorer) {
-                return 0;
+                return Some(0);
             }
             self.first_height(nodes, (endpoint, Kind::Calls), high).await
         };
-        let found = timeout(LOOK_MAX, join(rows, calls)).await.ok();
-        let start = found.map(|(rows, calls)| IndexStart { rows, calls }).unwrap_or_default();
-        let valid_for = match found {
-            Some((0, 0)) => WHOLE_FOR,
-            Some(_) => OPEN_FOR,
-            None => SLOW_FOR,
+        let found = timeout(LOOK_MAX, join(rows, calls)).await;
+        let (rows, calls) = found.unwrap_or_default();
+        let start =
+            IndexStart { rows: rows.unwrap_or(before.rows), calls: calls.unwrap_or(before.calls) };
+        let valid_for = match (rows, calls) {
+            (Some(0), Some(0)) => WHOLE_FOR,
+            (Some(_), Some(_)) => OPEN_FOR,
+            (None, _) | (_, None) => SLOW_FOR,
         };
         lock(&self.abilities.starts).insert(endpoint, (start, Instant::now() + valid_for));
         start
     }
 
     /// The lowest of the places at which lists show what nodes do; 0 where it is the first one that
-    /// nodes show anything of.
+    /// nodes show anything of. `None` where a page of the list fails, or all nodes at every place.
     async fn first_height(
         &self,
         nodes: &Pool,
         (endpoint, kind): (EndpointId, Kind),
         high: Height,
-    ) -> Height {
-        let mut is_lacking = false;
+    ) -> Option<Height> {
+        let [mut is_lacking, mut is_answered] = [false; 2];
         for part in PLACES {
             let place = high / PARTS * part;
-            let shown = self.shown_at(nodes, kind, place).await;
+            let Some(shown) = self.shown_at(nodes, kind, place).await else { continue };
+            is_answered = true;
             if shown.is_empty() {
                 continue;
             }
-            if self.is_listed(nodes, (endpoint, kind), shown).await {
-                return if is_lacking { place } else { 0 };
+            if self.is_listed(nodes, (endpoint, kind), shown).await? {
+                return Some(if is_lacking { place } else { 0 });
             }
             is_lacking = true;
         }
-        if is_lacking { Height::MAX } else { 0 }
+        is_answered.then_some(if is_lacking { Height::MAX } else { 0 })
     }
 
-    /// A few events at a place, in as few blocks as have some.
-    async fn shown_at(&self, nodes: &Pool, kind: Kind, place: Height) -> Vec<Shown> {
+    /// A few events at a place, in as few blocks as have some; `None` where no node answers.
+    async fn shown_at(&self, nodes: &Pool, kind: Kind, place: Height) -> Option<Vec<Shown>> {
+        let mut is_answered = false;
         for blocks in BLOCKS {
             let calls = self.queries(kind, (place, place.saturating_add(blocks - 1)));
-            for answer in nodes.batch(&calls, &self.options()).await {
+            for answer in nodes.batch(&calls, &self.options().failing_soon()).await {
                 let logs = answer.ok().and_then(|answer| wire::logs(&answer.result));
+                is_answered |= logs.is_some();
                 let shown = logs.into_iter().flatten().filter_map(|log| shown(kind, log));
                 let mut shown: Vec<Shown> = shown.collect();
                 if !shown.is_empty() {
@@ -116,11 +128,11 @@ impl ListClient {
                     let wrapped = self.subject.chain.wrapped_native.bytes();
                     shown.sort_by_key(|one| one.log.address != *wrapped);
                     let apart = shown.len().div_ceil(EVENTS);
-                    return shown.into_iter().step_by(apart).collect();
+                    return Some(shown.into_iter().step_by(apart).collect());
                 }
             }
         }
-        Vec::new()
+        is_answered.then(Vec::new)
     }
 
     /// Queries for events of the wrapped coin; first for tokens that left a reference pool.
@@ -136,31 +148,38 @@ impl ListClient {
         of_pools.into_iter().chain([of_coin]).collect()
     }
 
-    /// Whether an endpoint lists some of these. A failure shows no lack.
+    /// Whether an endpoint lists some of these; `None` where a failure leaves that open.
     async fn is_listed(
         &self,
         nodes: &Pool,
         (endpoint, kind): (EndpointId, Kind),
         shown: Vec<Shown>,
-    ) -> bool {
-        let [mut moved, mut sent] = [false, kind == Kind::Calls];
+    ) -> Option<bool> {
+        let [mut moved, mut sent, mut is_open] = [false, kind == Kind::Calls, false];
         for Shown { account, log } in shown {
             let list = if kind == Kind::Rows { ExplorerList::Tokens } else { ExplorerList::Calls };
-            moved = moved || self.has_row(endpoint, list, account, log.block).await;
-            sent = sent || self.has_sender(nodes, endpoint, &log).await;
+            if !moved {
+                let has_row = self.has_row(endpoint, list, account, log.block).await;
+                is_open |= has_row.is_none();
+                moved = has_row.unwrap_or(false);
+            }
+            if !sent {
+                let has_sender = self.has_sender(nodes, endpoint, &log).await;
+                is_open |= has_sender.is_none();
+                sent = has_sender.unwrap_or(false);
+            }
             if moved && sent {
-                return true;
+                return Some(true);
             }
         }
-        false
+        (!is_open).then_some(false)
     }
 
-    /// Whether an event's transaction is listed of its sender; true where no node gives it.
-    async fn has_sender(&self, nodes: &Pool, endpoint: EndpointId, log: &FoundLog) -> bool {
+    /// Whether an event's transaction is listed of its sender; true where nodes do not have it.
+    async fn has_sender(&self, nodes: &Pool, endpoint: EndpointId, log: &FoundLog) -> Option<bool> {
         let params = json!([hex_text(&log.hash)]);
-        let answer = nodes.call("eth_getTransactionByHash", params, &self.options()).await;
-        let seen = answer.ok().and_then(|answer| wire::seen(&answer.result));
-        let Some(seen) = seen else { return true };
+        let answer = nodes.call("eth_getTransactionByHash", params, &self.options()).await.ok()?;
+        let Some(seen) = wire::seen(&answer.result) else { return Some(true) };
         self.has_row(endpoint, ExplorerList::Transactions, seen.from, log.block).await
     }
 
@@ -170,13 +189,13 @@ impl ListClient {
         list: ExplorerList,
         account: Account,
         block: Height,
-    ) -> bool {
+    ) -> Option<bool> {
         let ask = PageAsk { low: block, end: block, page: 1, rows: Some(1), confirms_end: false };
         let request = explorer_wire::page_ask(list, hex_text(&account), &ask, 1);
         let options = self.on(endpoint);
-        let reply = self.pool.ask(&request, explorer_wire::read_list, &options).await;
-        let rows = reply.ok().and_then(|reply| explorer_wire::rows(list, &reply.body, &account));
-        rows.is_none_or(|rows| !rows.is_empty())
+        let reply = self.pool.ask(&request, explorer_wire::read_list, &options).await.ok()?;
+        let rows = explorer_wire::rows(list, &reply.body, &account)?;
+        Some(!rows.is_empty())
     }
 }
 
@@ -195,6 +214,7 @@ fn shown(kind: Kind, log: FoundLog) -> Option<Shown> {
 mod tests {
     use std::sync::Arc;
 
+    use futures_util::future::join_all;
     use serde_json::Value;
 
     use super::super::explorer::ExplorerLister;
@@ -204,6 +224,7 @@ mod tests {
     use super::super::node_model::{ScriptedNodes, nodes};
     use super::*;
     use crate::domain::Doubts;
+    use crate::rpc::scripted::NodeFault;
 
     const ONE: EndpointId = EndpointId(0);
 
@@ -264,6 +285,33 @@ mod tests {
             assert_eq!(client.index_start(ONE, 6_400).await, expected);
             assert_eq!(node.count("eth_getLogs"), asked, "it is known for a while");
         }
+    }
+
+    /// What a look before it found counts on.
+    #[tokio::test(start_paused = true)]
+    async fn a_look_that_fails_decides_nothing() {
+        let before = IndexStart { rows: 1_600, calls: 7 };
+        let away = nodes(|_, _, _| Err(NodeFault::Rpc(-32005, "limit exceeded")));
+        for (trouble, node) in [(1, node(0)), (0, away)] {
+            let model = model(&[], 6_500, Ways { trouble, ..Ways::default() });
+            let client = client(&model, &node);
+            lock(&model.abilities.starts).insert(ONE, (before, Instant::now()));
+            assert_eq!(client.index_start(ONE, 6_400).await, before);
+            let until = lock(&model.abilities.starts)[&ONE].1;
+            assert_eq!(until - Instant::now(), SLOW_FOR, "not as one that found lists whole");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_look_serves_all_who_wait_for_it() {
+        let mut asked = Vec::new();
+        for readers in [1, 50] {
+            let (model, node) = (model(&[], 6_500, Ways::default()), node(0));
+            let client = client(&model, &node);
+            join_all((0..readers).map(|_| client.index_start(ONE, 6_400))).await;
+            asked.push(node.count("eth_getLogs"));
+        }
+        assert_eq!(asked[0], asked[1]);
     }
 
     /// What lies below is in doubt, whether the wallet has code or not.
