@@ -292,7 +292,7 @@ impl PortalLister {
     }
 
     /// Records that the gateway has traces, and of which blocks whole transactions came with theirs
-    /// or without. Those that the wallet only called from are not requested with them by themselves.
+    /// or without. Of what others sent and the wallet only called in, all traces are not requested.
     fn note_traces(&self, window: &PortalWindow) {
         let Gateway { abilities, subject, .. } = &*self.gateway;
         let gave = |log| transfer_ends(log).is_some_and(|(from, _)| from == subject.wallet);
@@ -305,7 +305,7 @@ impl PortalLister {
                 (Some(tx), None) if tx.from == subject.wallet || tx.logs.iter().any(gave) => {
                     abilities.note_untraced(one.block);
                 }
-                _ => {}
+                (Some(_), None) | (None, _) => {}
             }
         }
     }
