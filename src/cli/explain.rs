@@ -59,7 +59,7 @@ pub(super) fn run(
     let text = runtime.block_on(async {
         match &server {
             Some(server) => explain_by_server(server, tx).await,
-            None => explain_locally(context, &chain, wallet, tx).await,
+            None => Box::pin(explain_locally(context, &chain, wallet, tx)).await,
         }
     })?;
     let text = if args.json { text + "\n" } else { render(&text)? };

@@ -108,7 +108,7 @@ mod tests {
     }
 
     fn words(words: &[Units]) -> Vec<u8> {
-        words.iter().flat_map(|word| word.to_be_bytes::<WORD>()).collect()
+        words.iter().flat_map(Units::to_be_bytes::<WORD>).collect()
     }
 
     fn text(content: &[u8]) -> Vec<u8> {

@@ -111,8 +111,9 @@ impl CoinReceivers {
             }
         }
         is_split &= !unwraps.is_empty();
-        let route = only_route(&routes, &unwraps).filter(|_| are_all && !is_mixed);
-        let sale = route.and_then(|route| sold(route, &takes, sender));
+        let is_one = are_all && !is_mixed && has_one_origin(&routes, &unwraps);
+        let route = routes.first().copied().flatten();
+        let sale = if is_one { sold(route, &takes, sender) } else { None };
         // A proxy is the sender of the router's call.
         let resolved = |to: Account| if to == SENDER && !is_proxied { sender } else { to };
         let gifts = takes.iter().map(|(Take::Rest(to) | Take::Part(to, _) | Take::Amount(to))| *to);
@@ -127,12 +128,12 @@ impl CoinReceivers {
     }
 }
 
-/// The only exchange in Uniswap V4 where nothing is unwrapped; none where the router unwraps all.
-fn only_route(routes: &[Option<CoinRoute>], unwraps: &[Account]) -> Option<Option<CoinRoute>> {
+/// Whether all coin comes of one exchange in Uniswap V4, or all is unwrapped to the router.
+fn has_one_origin(routes: &[Option<CoinRoute>], unwraps: &[Account]) -> bool {
     match (routes, unwraps) {
-        ([route @ Some(_)], []) => Some(*route),
-        ([], [ROUTER, more @ ..]) if more.iter().all(|to| *to == ROUTER) => Some(None),
-        _ => None,
+        ([Some(_)], []) => true,
+        ([], [ROUTER, more @ ..]) => more.iter().all(|to| *to == ROUTER),
+        _ => false,
     }
 }
 
@@ -176,7 +177,7 @@ mod tests {
     }
 
     fn words(words: &[Units]) -> Vec<u8> {
-        words.iter().flat_map(|word| word.to_be_bytes::<WORD>()).collect()
+        words.iter().flat_map(Units::to_be_bytes::<WORD>).collect()
     }
 
     /// A call with at most 32 commands, each with its input.

@@ -139,7 +139,7 @@ mod tests {
     }
 
     fn words(words: &[Units]) -> Vec<u8> {
-        words.iter().flat_map(|word| word.to_be_bytes::<WORD>()).collect()
+        words.iter().flat_map(Units::to_be_bytes::<WORD>).collect()
     }
 
     fn at(number: usize) -> Units {

@@ -44,11 +44,11 @@ fn by(hops: usize, part: u64) -> Terms {
 }
 
 /// 500 AAA for native coin by the commands of a Universal Router.
-fn sale(terms: Terms, swaps: &[Log]) -> Case {
+fn sale(terms: &Terms, swaps: &[Log]) -> Case {
     let mut logs = swaps.to_vec();
     logs.push(transfer(AAA, WALLET, manager(), 500));
     let mut case = case(logs).to(universal_router()).unknown();
-    case.tx.terms = terms;
+    case.tx.terms = *terms;
     case
 }
 
@@ -62,17 +62,17 @@ fn sold(case: &Case, native: Option<u64>) {
 fn a_sale_is_valued_by_the_event_of_its_last_pool() {
     let router = universal_router();
     let last = swapped(COIN_POOL, router, [270_113_488_716_386, -500]);
-    sold(&sale(by(1, 0), slice::from_ref(&last)), Some(270_113_488_716_386));
-    sold(&sale(by(1, 25), slice::from_ref(&last)), Some(269_438_204_994_596));
+    sold(&sale(&by(1, 0), slice::from_ref(&last)), Some(270_113_488_716_386));
+    sold(&sale(&by(1, 25), slice::from_ref(&last)), Some(269_438_204_994_596));
     let shared = Terms { coin: CoinTo::Shared, ..by(1, 25) };
-    sold(&sale(shared, slice::from_ref(&last)), Some(269_438_204_994_596));
+    sold(&sale(&shared, slice::from_ref(&last)), Some(269_438_204_994_596));
     // Through another pool first.
     let first = swapped(OTHER_POOL, router, [-500, 9]);
-    sold(&sale(by(2, 0), &[first, last.clone()]), Some(270_113_488_716_386));
+    sold(&sale(&by(2, 0), &[first, last.clone()]), Some(270_113_488_716_386));
     // Commands that name no such route, and to another account.
-    sold(&sale(Terms::default(), slice::from_ref(&last)), None);
+    sold(&sale(&Terms::default(), slice::from_ref(&last)), None);
     let others = Terms { coin: CoinTo::Others, ..Terms::default() };
-    sale(others, &[last]).gives_none(Some(NoteKind::OneSided));
+    sale(&others, &[last]).gives_none(Some(NoteKind::OneSided));
 }
 
 #[test]
@@ -80,14 +80,14 @@ fn a_pool_that_the_commands_do_not_name_leaves_the_value_unknown() {
     let router = universal_router();
     let last = swapped(COIN_POOL, router, [700, -500]);
     let other = swapped(OTHER_POOL, router, [-500, 9]);
-    sold(&sale(by(1, 0), &[other.clone(), last.clone()]), None);
-    sold(&sale(by(2, 0), &[last.clone(), other]), None);
-    sold(&sale(by(1, 0), &[swapped(COIN_POOL, OTHER, [700, -500])]), None);
-    sold(&sale(by(1, 0), &[swapped(COIN_POOL, router, [-700, 500])]), None);
+    sold(&sale(&by(1, 0), &[other.clone(), last.clone()]), None);
+    sold(&sale(&by(2, 0), &[last.clone(), other]), None);
+    sold(&sale(&by(1, 0), &[swapped(COIN_POOL, OTHER, [700, -500])]), None);
+    sold(&sale(&by(1, 0), &[swapped(COIN_POOL, router, [-700, 500])]), None);
     // The same commands to a contract that no table knows.
-    sold(&sale(by(1, 0), slice::from_ref(&last)).to(ROUTER), None);
+    sold(&sale(&by(1, 0), slice::from_ref(&last)).to(ROUTER), None);
     // A token that the seller's own contract sold elsewhere does not count.
-    let mut taxed = sale(by(1, 0), &[last]);
+    let mut taxed = sale(&by(1, 0), &[last]);
     taxed.tx.logs.extend(swap(POOL, (BBB, 7, OTHER), (weth(), 40, OTHER)));
     taxed.tx.logs.push(unwrap(OTHER, 40));
     sold(&taxed, Some(700));

@@ -135,7 +135,9 @@ pub(in crate::demo) fn without_members(answer: Vec<u8>, names: &[&str]) -> Vec<u
 
 fn erase(value: &mut Value, names: &[&str]) {
     if let Value::Array(all) = value {
-        all.iter_mut().for_each(|inner| erase(inner, names));
+        for inner in all {
+            erase(inner, names);
+        }
     } else if let Value::Object(fields) = value {
         let slot = fields.get("slot").and_then(Value::as_u64);
         if slot.is_some_and(|slot| slot < RECORDED_FROM) {

@@ -167,7 +167,7 @@ impl EvmSource {
         for mut one in wanted {
             match one.candidate.whole.take() {
                 Some(tx) => {
-                    fetched.push(FetchedTx { candidate: one.candidate, tx: *tx, fee: None })
+                    fetched.push(FetchedTx { candidate: one.candidate, tx: *tx, fee: None });
                 }
                 None => bare.push(one),
             }

@@ -361,15 +361,18 @@ pub(super) fn block(body: &[u8]) -> Result<Option<Block>, Unreadable> {
 pub(super) fn exchange(body: &[u8], asked: ExchangeId) -> Result<Option<[Asset; 2]>, Unreadable> {
     #[derive(Deserialize)]
     struct Exchange {
-        exchange_id: Option<ExchangeId>,
-        first_token_id: Option<String>,
-        second_token_id: Option<String>,
+        #[serde(rename = "exchange_id")]
+        id: Option<ExchangeId>,
+        #[serde(rename = "first_token_id")]
+        first: Option<String>,
+        #[serde(rename = "second_token_id")]
+        second: Option<String>,
     }
-    let told: Exchange = serde_json::from_slice(body).map_err(|_| Unreadable)?;
-    if told.exchange_id.is_some_and(|id| id != asked) {
+    let given: Exchange = serde_json::from_slice(body).map_err(|_| Unreadable)?;
+    if given.id.is_some_and(|id| id != asked) {
         return Ok(None);
     }
-    let pair = told.first_token_id.as_deref().zip(told.second_token_id.as_deref());
+    let pair = given.first.as_deref().zip(given.second.as_deref());
     Ok(pair.and_then(|(first, second)| Some([asset(first)?, asset(second)?])))
 }
 
