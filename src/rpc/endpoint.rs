@@ -240,7 +240,7 @@ impl Endpoint {
     }
 
     fn allowed_concurrency(&self) -> usize {
-        if self.is_down() { 1 } else { self.concurrency }
+        if self.failures >= self.limits.breaker_failures { 1 } else { self.concurrency }
     }
 
     /// The endpoint's offer to serve a request of `calls` calls of a method.
@@ -393,22 +393,16 @@ impl Endpoint {
     pub(super) fn failed(&mut self, error: String, now: Instant) {
         self.failures = self.failures.saturating_add(1);
         self.last_error = Some(error);
-        if self.is_down() {
+        if self.failures >= self.limits.breaker_failures {
             self.rest(self.limits.breaker_rest, now);
         }
     }
 
-    /// Whether no answer is to be expected soon: refused for lack of a key, a plan or a quota, or
-    /// on a cooldown again without any answer for as long as all retries take.
+    /// Whether it refuses for lack of a key or a quota, or rests without an answer for all retries.
     pub(super) fn is_out(&self, method: &str, now: Instant) -> bool {
         let since = self.unavailable_since.map(|since| now.saturating_duration_since(since));
         let is_long = since.is_some_and(|since| since >= self.limits.retry_time_max);
         self.refusals.is_denied(method, now) || is_long && self.is_resting(Some(method), now)
-    }
-
-    /// Whether the last requests failed, one after the other.
-    pub(super) fn is_down(&self) -> bool {
-        self.failures >= self.limits.breaker_failures
     }
 
     /// Records a request to slow down; returns the number of consecutive ones. Those for requests

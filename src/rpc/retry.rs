@@ -125,16 +125,12 @@ impl Pool {
         if is_time_out(failure) && self.has_smaller_batch(sent) {
             again.time_spent = open.time_spent;
         }
-        let is_of_call = *decision == Unknown
-            || *decision == Retry
-                && options.fails_soon
-                && open.failures > 0
-                && may_be_of_call(failure);
+        let is_own = options.fails_soon && open.failures > 0 && may_be_of_call(failure);
         match decision {
             Fatal | ReduceRange => return Err(failure.refusal(self.label(sent.endpoint))),
             ReduceBatch => return Ok((again, Duration::ZERO)),
             RetryElsewhere => again.without.insert(sent.endpoint),
-            Unknown | Retry if is_of_call => {
+            Unknown | Retry if is_own || *decision == Unknown => {
                 again.has_unknown_error = true;
                 again.without.insert(sent.endpoint);
             }
@@ -167,7 +163,7 @@ impl Pool {
             let last = format!("{}: {}", self.label(sent.endpoint), failure.log_text());
             return Err(UpstreamError::Unavailable { attempts, last });
         }
-        if *decision == Retry && !is_of_call {
+        if *decision == Retry && !is_own {
             pause = pause.max(self.pause(&again.needs(options, method, 1), again.attempts));
         }
         // For the other decisions the endpoint's own cooldown is the pause; another endpoint may
