@@ -48,6 +48,7 @@ enum Calls {
 pub(super) struct ExplorerLister {
     client: ListClient,
     merge: Merge<ExplorerList>,
+    low: Height,
     high: Height,
     calls: Calls,
     /// Rows to request per page, and their maximum.
@@ -70,6 +71,7 @@ pub(super) struct ExplorerLister {
     is_looked_again: bool,
     /// How far down the lists go.
     start: Option<IndexStart>,
+    has_delivered: bool,
 }
 
 impl ExplorerLister {
@@ -79,6 +81,7 @@ impl ExplorerLister {
             witness: client.witness((low, high)),
             client,
             merge: Merge::new(&ExplorerList::ALL, low, high),
+            low,
             high,
             calls: Calls::Unseen,
             rows: ROWS_FIRST,
@@ -92,6 +95,7 @@ impl ExplorerLister {
             is_top_checked: false,
             is_looked_again: false,
             start: None,
+            has_delivered: false,
         }
     }
 
@@ -119,9 +123,12 @@ impl ExplorerLister {
             self.check_for_calls().await?;
             self.check_counts().await?;
             Box::pin(self.check_top()).await?;
-            Box::pin(self.check_start()).await;
+            if self.needs_start() {
+                Box::pin(self.check_start()).await;
+            }
             let until = self.calls_until();
             if let Some(window) = self.merge.take(&self.client.subject, until) {
+                self.has_delivered = true;
                 return Ok(Some(self.doubted(window)));
             }
             self.round().await?;
@@ -156,6 +163,13 @@ impl ExplorerLister {
             below.for_each(|one| one.calls = None);
         }
         window
+    }
+
+    /// Whether the next window waits for that look: the newest one does not, unless it is the last.
+    fn needs_start(&self) -> bool {
+        let is_last = |window: Window| window.low <= self.low;
+        let next = || self.merge.clone().take(&self.client.subject, self.calls_until());
+        self.has_delivered || next().is_some_and(is_last)
     }
 
     /// Looks how far down the lists of those go who gave the newest pages.
