@@ -328,7 +328,9 @@ mod tests {
             let windows = Lister::Explorer(Box::new(lister)).all().await;
             let first = NEAR_HEAD / PARTS * PLACES[3];
             assert!(windows.iter().any(|window| window.low < first));
-            for window in &windows {
+            // The newest window does not wait for the look.
+            let newest = windows.first().map(|window| window.low).filter(|low| *low > 0);
+            for window in windows.iter().filter(|window| Some(window.low) != newest) {
                 let expected = if window.low < first { doubts } else { Doubts::NONE };
                 assert_eq!(window.doubts, expected, "{list} down to {}", window.low);
                 let mut below = window.found.iter().filter(|one| one.block < first);
