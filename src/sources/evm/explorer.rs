@@ -71,7 +71,8 @@ pub(super) struct ExplorerLister {
     is_looked_again: bool,
     /// How far down the lists go.
     start: Option<IndexStart>,
-    has_delivered: bool,
+    /// The lowest height of the windows so far.
+    delivered: Option<Height>,
 }
 
 impl ExplorerLister {
@@ -95,7 +96,7 @@ impl ExplorerLister {
             is_top_checked: false,
             is_looked_again: false,
             start: None,
-            has_delivered: false,
+            delivered: None,
         }
     }
 
@@ -128,7 +129,7 @@ impl ExplorerLister {
             }
             let until = self.calls_until();
             if let Some(window) = self.merge.take(&self.client.subject, until) {
-                self.has_delivered = true;
+                self.delivered = Some(window.low);
                 return Ok(Some(self.doubted(window)));
             }
             self.round().await?;
@@ -169,7 +170,7 @@ impl ExplorerLister {
     fn needs_start(&self) -> bool {
         let is_last = |window: Window| window.low <= self.low;
         let next = || self.merge.clone().take(&self.client.subject, self.calls_until());
-        self.has_delivered || next().is_some_and(is_last)
+        self.delivered.is_some() || next().is_some_and(is_last)
     }
 
     /// Looks how far down the lists of those go who gave the newest pages.
