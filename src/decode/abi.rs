@@ -23,3 +23,22 @@ pub(super) fn bytes(data: &[u8], at: usize) -> Option<&[u8]> {
 pub(super) fn account(words: &[u8], at: usize) -> Option<[u8; 20]> {
     word(words, at)?.to_be_bytes::<WORD>().last_chunk().copied()
 }
+
+/// Words as tests write them.
+#[cfg(test)]
+pub(super) mod written {
+    use super::WORD;
+    use crate::domain::{Account, Units};
+
+    pub(in crate::decode) fn of(account: Account) -> Units {
+        Units::from_be_slice(&account)
+    }
+
+    pub(in crate::decode) fn at(number: usize) -> Units {
+        Units::from(number)
+    }
+
+    pub(in crate::decode) fn words(words: &[Units]) -> Vec<u8> {
+        words.iter().flat_map(Units::to_be_bytes::<WORD>).collect()
+    }
+}

@@ -93,23 +93,12 @@ fn sale(words: &[u8], receiver: Account, by: Account) -> Option<CoinSale> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::abi::written::{at, of, words};
 
     const SELLER: Account = [7; 20];
     const SETTLER: Account = [8; 20];
     const FEES: Account = [9; 20];
     const WRAPPED: Account = [6; 20];
-
-    fn of(account: Account) -> Units {
-        Units::from_be_slice(&account)
-    }
-
-    fn at(number: usize) -> Units {
-        Units::from(number)
-    }
-
-    fn words(words: &[Units]) -> Vec<u8> {
-        words.iter().flat_map(Units::to_be_bytes::<WORD>).collect()
-    }
 
     fn text(content: &[u8]) -> Vec<u8> {
         let padding = content.len().next_multiple_of(WORD) - content.len();

@@ -161,24 +161,13 @@ fn sold(route: Option<CoinRoute>, takes: &[Take], sender: Account) -> Option<Coi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::abi::written::{at, of, words};
     use crate::decode::evm::{CoinTo, terms};
 
     const SELLER: Account = [7; 20];
     const FEES: Account = [8; 20];
     const TAKE: u8 = 0x0e;
     const TAKE_ALL: u8 = 0x0f;
-
-    fn of(account: Account) -> Units {
-        Units::from_be_slice(&account)
-    }
-
-    fn at(number: usize) -> Units {
-        Units::from(number)
-    }
-
-    fn words(words: &[Units]) -> Vec<u8> {
-        words.iter().flat_map(Units::to_be_bytes::<WORD>).collect()
-    }
 
     /// A call with at most 32 commands, each with its input.
     fn execute(commands: &[(u8, Vec<u8>)]) -> Vec<u8> {

@@ -122,6 +122,7 @@ fn along(input: &[u8]) -> Option<CoinRoute> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::abi::written::{at, of, words};
 
     const CALLER: Account = [7; 20];
     const HOOK: Account = [5; 20];
@@ -132,18 +133,6 @@ mod tests {
 
     fn token() -> Account {
         hex::decode(TOKEN).unwrap().try_into().unwrap()
-    }
-
-    fn of(account: Account) -> Units {
-        Units::from_be_slice(&account)
-    }
-
-    fn words(words: &[Units]) -> Vec<u8> {
-        words.iter().flat_map(Units::to_be_bytes::<WORD>).collect()
-    }
-
-    fn at(number: usize) -> Units {
-        Units::from(number)
     }
 
     /// An offset to each, then each.

@@ -337,10 +337,10 @@ impl PortalLister {
 mod tests {
     use super::super::discovery::Candidate;
     use super::super::lists_model::{Model, WALLET, Ways, client};
+    use super::super::portal_answers::tests::whole;
     use super::super::portal_candidates::TraceSights;
     use super::*;
-    use crate::decode::evm::{NativeFlows, Terms, Transaction};
-    use crate::domain::Units;
+    use crate::decode::evm::Transaction;
 
     fn lister(first: Height, metadata: (u16, &'static str, usize)) -> PortalLister {
         let ways = Ways { first, metadata: Some(metadata), ..Ways::default() };
@@ -383,20 +383,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_block_lacks_traces_where_these_were_requested() {
         for (from, lacks) in [(WALLET, true), ([9; 20], false)] {
-            let tx = Transaction {
-                hash: [1; 32],
-                block: 5,
-                index: 0,
-                producer: None,
-                from,
-                to: None,
-                value: Units::ZERO,
-                selector: None,
-                terms: Terms::default(),
-                succeeded: true,
-                logs: Vec::new(),
-                native: NativeFlows::Unknown,
-            };
+            let tx = Transaction { from, ..*whole(5) };
             let found = Candidate { whole: Some(Box::new(tx)), ..Candidate::bare([1; 32], 5) };
             let lister = lister(0, (404, "?", 0));
             lister.note_traces(&PortalWindow {

@@ -119,7 +119,7 @@ fn merged_in_doubt(mut all: PortalWindow, others: Vec<PortalWindow>) -> PortalWi
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::portal_candidates::TraceSights;
     use super::*;
     use crate::decode::evm::{NativeFlows, Terms, Transaction};
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(both.found[1].time, Some(UnixSeconds(7)));
     }
 
-    fn whole(block: Height) -> Box<Transaction> {
+    pub(in crate::sources::evm) fn whole(block: Height) -> Box<Transaction> {
         let Candidate { hash, .. } = candidate(block);
         Box::new(Transaction {
             hash,

@@ -211,9 +211,9 @@ impl TronSource {
             let answer = self.post("wallet/getexchangebyid", &body, &options).await;
             let Some(reply) = unless_final(answer)? else { return Ok(()) };
             let what = "getexchangebyid gave none";
-            let told = wire::exchange(&reply.body, exchange)
+            let given = wire::exchange(&reply.body, exchange)
                 .map_err(|Unreadable| self.malformed(reply.endpoint, what))?;
-            if let Some(assets) = told {
+            if let Some(assets) = given {
                 tx.set_exchange_assets(assets);
                 let mut known = lock(&self.inner.exchanges);
                 if known.len() < self.inner.limits.exchanges_max {
