@@ -29,6 +29,8 @@ DECIMALS = {"eth": 18, "tron": 6}
 CUT_EVERY = 997
 # What every pool of the lab begins with.
 DOLLARS_PER_COIN = 2500
+# Streams in a row that end incomplete without a row, after which a wallet is given up.
+STALLED_MAX = 3
 
 
 def free_port():
@@ -54,8 +56,8 @@ def open_stream(url, key, wallet, cursor=None):
 
 def read(url, key, wallet, cut_every=None):
     """All rows of a wallet; with `cut_every`, hanging up after so many rows and going on from the last cursor."""
-    rows, cursor, final = [], None, None
-    while final is None:
+    rows, cursor, final, stalled = [], None, None, 0
+    while not (final and final["complete"]) and stalled < STALLED_MAX:
         before = len(rows)
         with open_stream(url, key, wallet, cursor) as stream:
             for line in stream:
@@ -64,12 +66,13 @@ def read(url, key, wallet, cut_every=None):
                 one = json.loads(line, parse_float=Decimal)
                 if "complete" in one:
                     cursor = one.get("cursor", cursor)
-                    final = one if one["complete"] else None
+                    final = one
                     break
                 rows += one["trades"]
                 cursor = one["cursor"]
                 if cut_every and len(rows) - before >= cut_every:
                     break
+        stalled = 0 if len(rows) > before else stalled + 1
     return rows, final
 
 

@@ -167,6 +167,10 @@ class Chain:
             return {k: v for k, v in self.txs.get(body.get("value"), {}).items() if k not in ("touched", "block_timestamp", "blockNumber")}
         if name == "gettransactioninfobyid":
             return self.infos.get(body.get("value"), {})
+        if name == "getaccount":
+            address = hex20(body.get("address") or "")
+            times = [tx["block_timestamp"] for tx in self.txs.values() if address in tx["touched"]]
+            return {"address": t_address(address), "create_time": min(times)} if times else {}
         if name == "getnowblock":
             return self.block(self.head)
         if name == "getblockbynum":
@@ -224,7 +228,11 @@ def main():
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(raw)))
             self.end_headers()
-            self.wfile.write(raw)
+            try:
+                self.wfile.write(raw)
+            except BrokenPipeError:
+                # Answers that nothing waits for any more.
+                self.close_connection = True
 
         def answer(self, query, body):
             parts = urlparse(self.path).path.strip("/").split("/")
