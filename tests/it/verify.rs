@@ -196,6 +196,33 @@ fn another_node_that_does_not_answer_is_named_at_once() {
     }
 }
 
+/// Such a node refuses to report its chain, as some nodes of the right chain do. Nothing is read
+/// before, as above.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_node_that_is_of_another_family_is_named_at_once() {
+    let chains = DemoChains::new(63, &Registry::embedded().unwrap());
+    let (sol, eth) = (chains.paths("sol").unwrap().rpc, chains.paths("eth").unwrap().rpc);
+    let nodes = chains.nodes().into_iter().filter(|(path, _)| [&sol, &eth].contains(&path));
+    with_nodes(nodes.collect(), move |urls| {
+        let of = |path: &str| urls.iter().find(|url| url.ends_with(path)).unwrap().as_str();
+        for (chain, wallet, other, asked) in [
+            ("sol", "So11111111111111111111111111111111111111112", of(&eth), "getSlot"),
+            ("eth", "0x00000000000000000000000000000000000000aa", of(&sol), "eth_blockNumber"),
+        ] {
+            let place = Place::new()
+                .variable("BLOTTER_STORAGE_PATH", "folder")
+                .variable("BLOTTER_CHAINS_SOL_RPC", "http://127.0.0.1:9")
+                .variable("BLOTTER_CHAINS_ETH_RPC", "http://127.0.0.1:9");
+            let ran = place.run(&["verify", wallet, "--chain", chain, "--against", other]);
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{}", ran.stderr);
+            let named = ["--against", &format!("as a node of {chain}"), asked];
+            assert!(named.iter().all(|part| ran.stderr.contains(part)), "{}", ran.stderr);
+            assert!(!place.path().join("folder").exists(), "{}", ran.stderr);
+        }
+    })
+    .await;
+}
+
 /// Nothing is read before, as above.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_node_that_is_of_another_chain_is_named_at_once() {

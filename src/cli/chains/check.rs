@@ -118,7 +118,8 @@ pub(in crate::cli) async fn reach(
 ) -> Result<(), CliError> {
     let (target, host) = (target(endpoint, transport)?, endpoint.url.host());
     let answer = target.reach(chain.family).await;
-    answer.map_err(|error| CliError::failed(format!("{host} does not answer"), error))?;
+    let failed = || format!("{host} does not answer as a node of {}", chain.slug);
+    answer.map_err(|error| CliError::failed(failed(), error))?;
     let other = target.other_chain(chain).await;
     other.map_or(Ok(()), |other| Err(CliError::plain(format!("{host}: {other}"))))
 }

@@ -89,7 +89,8 @@ impl ProbeTarget {
     }
 
     /// # Errors
-    /// If no attempt got a response. A refusal is a response.
+    /// If no attempt got a response, or the node does not report its head either. A refusal to
+    /// report its chain alone is a response.
     pub(super) async fn reach(&self, family: Family) -> Result<(), UpstreamError> {
         let rpc = |method| self.pool.call(method, json!([]), &self.options);
         let answer = match family {
@@ -97,9 +98,12 @@ impl ProbeTarget {
             Family::Evm => rpc("eth_chainId").await.map(drop),
             Family::Tron => self.tron_first_block().await.map(drop),
         };
-        match answer {
-            Err(error @ UpstreamError::Unavailable { .. }) => Err(error),
-            Ok(()) | Err(_) => Ok(()),
+        match (answer, family) {
+            (Err(error @ UpstreamError::Unavailable { .. }), _) => Err(error),
+            (Ok(()), _) | (Err(_), Family::Tron) => Ok(()),
+            // A node of another family refuses this too, and no history is read without it.
+            (Err(_), Family::Solana) => rpc("getSlot").await.map(drop),
+            (Err(_), Family::Evm) => rpc("eth_blockNumber").await.map(drop),
         }
     }
 
