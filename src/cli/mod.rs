@@ -162,7 +162,10 @@ fn runtime() -> Result<Runtime, CliError> {
     let threads = available_parallelism().map_or(1, NonZero::get) + 1;
     let built =
         tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
-    built.map_err(|error| CliError::failed("the runtime cannot be started", error))
+    let runtime =
+        built.map_err(|error| CliError::failed("the runtime cannot be started", error))?;
+    runtime.block_on(async { signals::outlive_file_limits() })?;
+    Ok(runtime)
 }
 
 fn http() -> Result<Arc<dyn Transport>, CliError> {

@@ -31,6 +31,12 @@ pub(super) fn hangups() -> Result<Signal, CliError> {
     watch(SignalKind::hangup())
 }
 
+/// From this call on, a write beyond the limit on file sizes (`ulimit -f`) fails as on a full disk:
+/// the signal that comes with it would end the process otherwise. Needs a runtime.
+pub(super) fn outlive_file_limits() -> Result<(), CliError> {
+    watch(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
+}
+
 /// Waits for a signal and ends the process. This is safe, since the store on disk is valid at any
 /// time.
 pub(super) async fn exit_at_once() -> Result<(), CliError> {

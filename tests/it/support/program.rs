@@ -77,7 +77,7 @@ impl Place {
     #[cfg(unix)]
     pub(crate) fn serve_within(&self, blocks: u64, args: &[&str]) -> Server {
         let mut command = Command::new("sh");
-        let script = "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\"";
+        let script = "ulimit -f \"$0\"; exec \"$@\"";
         command.args(["-c", script, &blocks.to_string(), env!("CARGO_BIN_EXE_blotter")]).args(args);
         command.current_dir(self.path()).env_clear().stdin(Stdio::null());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
