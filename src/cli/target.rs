@@ -1,6 +1,6 @@
 //! The output of a command: stdout, a pipe or device, or a file that appears only when complete.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, IsTerminal as _, Seek as _, SeekFrom, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,16 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
+/// Opens a partial file that no other call has open: two would mix their rows in it.
+fn alone(part: &Path, options: &mut OpenOptions) -> io::Result<Result<File, CliError>> {
+    let file = options.write(true).open(part)?;
+    // A file system without locks has none of these errors. A part that is gone was just finished.
+    let is_taken = matches!(file.try_lock(), Err(TryLockError::WouldBlock)) || !part.exists();
+    let wait = "another call writes it: wait for that one, or name another file";
+    let taken = || CliError::plain(format!("{}: {wait}", part.display()));
+    Ok(if is_taken { Err(taken()) } else { Ok(file) })
+}
+
 impl Target {
     pub(super) fn open(destination: &Destination) -> Result<Self, CliError> {
         match destination {
@@ -32,7 +42,9 @@ impl Target {
             }
             Destination::File(path) => {
                 let part = with_suffix(path, PART_SUFFIX);
-                let file = File::create(&part).map_err(CliError::file("create", &part))?;
+                let error = CliError::file("create", &part);
+                let file = alone(&part, OpenOptions::new().create(true)).map_err(&error)??;
+                file.set_len(0).map_err(error)?;
                 Ok(Self::File { writer: BufWriter::new(file), part, path: path.to_owned() })
             }
         }
@@ -42,7 +54,7 @@ impl Target {
     pub(super) fn reopen(path: &Path, bytes: u64) -> Result<Self, CliError> {
         let part = with_suffix(path, PART_SUFFIX);
         let error = CliError::file("go on with", &part);
-        let mut file = OpenOptions::new().write(true).open(&part).map_err(&error)?;
+        let mut file = alone(&part, &mut OpenOptions::new()).map_err(&error)??;
         let found = file.metadata().map_err(&error)?.len();
         if found < bytes {
             let what = format!("{} is shorter than it was: begin without --resume", part.display());
@@ -125,5 +137,22 @@ mod tests {
         target.keep().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_has_one_writer_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trades.csv");
+        let open = || Target::open(&Destination::File(path.clone()));
+        let mut first = open().unwrap();
+        first.write_all(b"first").unwrap();
+        for second in [open(), Target::reopen(&path, 0)] {
+            let error = second.err().unwrap().report();
+            assert!(error.contains("another call writes it"), "{error}");
+        }
+        first.keep().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "first");
+        open().unwrap().keep().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "");
     }
 }
