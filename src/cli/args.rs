@@ -1,7 +1,7 @@
 //! Flags and arguments. The doc comments are the help texts.
 #![expect(clippy::doc_markdown, reason = "the help is shown as it stands, without backticks")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValue;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
@@ -177,9 +177,9 @@ pub(super) struct HistoryArgs {
     /// Stop after this many trades
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     pub(super) limit: Option<u64>,
-    /// How to write the trades
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub(super) format: Format,
+    /// How to write the trades [default: as the file of --output ends, such as .csv; else table]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
     /// Write to this file, which appears only when it is whole; a pipe or device is written straight
     /// into, and - is stdout
     #[arg(long, value_name = "FILE")]
@@ -187,6 +187,16 @@ pub(super) struct HistoryArgs {
     /// Go on with the file of --output where an earlier call of the same was cut
     #[arg(long)]
     pub(super) resume: bool,
+}
+
+impl HistoryArgs {
+    /// The form that was asked for, else the one that the file's ending names.
+    pub(super) fn format(&self) -> Format {
+        let ending = self.output.as_deref().and_then(Path::extension);
+        let named =
+            ending.and_then(|ending| Format::from_str(&ending.to_string_lossy(), true).ok());
+        self.format.or(named).unwrap_or(Format::Table)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]

@@ -22,7 +22,7 @@ pub(super) fn run(
         wallet: reading.wallet.address.to_string(),
         chain: reading.chain.slug.clone(),
         native: reading.chain.native.symbol.clone(),
-        format: args.format,
+        format: args.format(),
         limit: args.limit,
     };
     let resumed = if args.resume {
@@ -43,7 +43,7 @@ pub(super) fn run(
         }
         let target = Target::open(&output)?;
         let on_terminal = target.is_terminal();
-        if on_terminal && args.format == Format::Parquet {
+        if on_terminal && subject.format == Format::Parquet {
             return Err(CliError::Usage(
                 "parquet is no text: give it a file with --output".to_owned(),
             ));

@@ -341,6 +341,34 @@ async fn what_output_names_stays_what_it_is() {
     .await;
 }
 
+/// Without `--format` a file is what its name says; with it, that is what counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ending_of_a_file_is_its_form() {
+    let model = SolanaModel::new(44);
+    let wallet = model.add_named("endings", WalletPlan::trades(30));
+    let nodes = vec![("sol".to_owned(), DemoNode::new(model, 1))];
+    with_nodes(nodes, move |urls| {
+        let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &urls[0]);
+        let (wallet, csv) = (wallet.to_string(), cells_head().join(","));
+        for (file, asked, begins) in [
+            ("a.csv", &[][..], csv.as_str()),
+            ("a.NDJSON", &[], "{\"trades\":["),
+            ("a.json", &[], "{\"wallet\":"),
+            ("a.parquet", &[], "PAR1"),
+            ("a.txt", &[], "TIME "),
+            ("csv", &[], "TIME "),
+            ("b.json", &["--format", "csv"], csv.as_str()),
+        ] {
+            let args = [&["history", &wallet, "--output", file], asked].concat();
+            let ran = place.run(&args);
+            assert_eq!(ran.code, Some(0), "{file}: {}", ran.stderr);
+            let written = std::fs::read(place.path().join(file)).unwrap();
+            assert!(written.starts_with(begins.as_bytes()), "{file} is of another form");
+        }
+    })
+    .await;
+}
+
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_was_killed_is_gone_on_with() {
