@@ -249,9 +249,11 @@ impl KeysFile {
 
 /// Parses a keys file; `path` names it in errors.
 pub(in crate::cli) fn parse(path: &Path, text: &str) -> Result<Vec<KeyEntry>, KeysError> {
-    let wrong = |error: toml::de::Error| KeysError::Wrong {
-        path: path.to_owned(),
-        reason: error.message().to_owned(),
+    let wrong = |error: toml::de::Error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let reason = format!("line {line}: {}", error.message());
+        KeysError::Wrong { path: path.to_owned(), reason }
     };
     toml::from_str(text).map(|document: Document| document.key).map_err(wrong)
 }
@@ -367,7 +369,8 @@ mod tests {
         create(&keys, KeyTerms::default()).unwrap();
         let path = keys.folder.join(FILE_NAME);
         fs::write(&path, "[[key]]\nid = 5\n").unwrap();
-        assert!(matches!(create(&keys, KeyTerms::default()), Err(KeysError::Wrong { .. })));
+        let error = create(&keys, KeyTerms::default()).unwrap_err();
+        assert!(error.to_string().contains("keys.toml: line 2: "), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "[[key]]\nid = 5\n");
     }
 
