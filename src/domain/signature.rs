@@ -28,9 +28,10 @@ impl Signature {
 
     pub fn from_bytes(bytes: &[u8; 64]) -> Self {
         let mut limbs = [0; LIMBS];
-        for word in bytes.as_chunks().0 {
+        for (at, word) in bytes.as_chunks().0.iter().enumerate() {
             let mut carry = u64::from(u32::from_be_bytes(*word));
-            for limb in limbs.iter_mut().rev() {
+            // So many words, 32 bits each, fit in two limbs more, 29.2 bits each.
+            for limb in limbs.iter_mut().rev().take(at + 3) {
                 let value = (u64::from(*limb) << 32) + carry;
                 *limb = low(value % LIMB);
                 carry = value / LIMB;
@@ -54,9 +55,10 @@ impl Signature {
     pub fn to_bytes(self) -> [u8; 64] {
         // Least significant word first.
         let mut words = [0_u32; 16];
-        for limb in self.limbs() {
+        for (at, limb) in self.limbs().enumerate() {
             let mut carry = u64::from(limb);
-            for word in &mut words {
+            // So many limbs fit in as many words.
+            for word in words.iter_mut().take(at + 1) {
                 let value = u64::from(*word) * LIMB + carry;
                 *word = low(value & u64::from(u32::MAX));
                 carry = value >> 32;
