@@ -37,7 +37,9 @@ impl History {
     /// `UpstreamUnavailable` where that takes too long, `ShuttingDown` once the tasks are to end.
     pub async fn explain(&self, wallet: Wallet, tx: TxId) -> Result<Option<Explained>> {
         let inner = &self.inner;
-        let asked = timeout(inner.limits.explain_wait_max, inner.explained(wallet, tx));
+        // Boxed, so that futures of other requests do not have its size of 15 KiB.
+        let explained = Box::pin(inner.explained(wallet, tx));
+        let asked = timeout(inner.limits.explain_wait_max, explained);
         let answered = inner.tasks.run(asked).await.ok_or(HistoryError::ShuttingDown)?;
         answered.unwrap_or_else(|_| {
             let detail = "it took too long".to_owned();
