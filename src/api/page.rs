@@ -73,11 +73,12 @@ impl Page {
         let headers = response.headers_mut();
         reply::put_as_of(headers, self.walk.as_of().await);
         if let Some(cursor) = cursor {
-            let ApiRequest { path, chain, filter_query, .. } = &self.request;
-            let size = &self.size.to_string();
-            let url = [path, "?chain=", chain, "&limit=", size, filter_query].concat();
-            let next = ["<", &url, "&cursor=", &cursor, ">; rel=\"next\""].concat();
-            reply::put(headers, LINK, next);
+            let ApiRequest { path, chain, filter_query: filter, .. } = &self.request;
+            let mut digits = itoa::Buffer::new();
+            let (size, rel) = (digits.format(self.size), ">; rel=\"next\"");
+            let next =
+                ["<", path, "?chain=", chain, "&limit=", size, filter, "&cursor=", &cursor, rel];
+            reply::put(headers, LINK, next.concat());
         }
         Ok(response)
     }
@@ -159,7 +160,7 @@ impl Page {
 
     fn number(&mut self, name: &str, value: u64) {
         self.out.extend_from_slice(name.as_bytes());
-        self.out.extend_from_slice(value.to_string().as_bytes());
+        self.out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
     }
 
     fn cursor(&self) -> String {

@@ -105,6 +105,9 @@ pub(super) fn escape(text: &str) -> PercentEncode<'_> {
 fn decode(text: &str) -> Cow<'_, [u8]> {
     if text.contains('+') {
         percent_decode_str(&text.replace('+', " ")).collect::<Vec<_>>().into()
+    } else if !text.contains('%') {
+        // A cursor is long, and decoding looks at each byte.
+        text.as_bytes().into()
     } else {
         percent_decode_str(text).into()
     }

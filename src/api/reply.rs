@@ -209,8 +209,8 @@ fn put_rate(headers: &mut HeaderMap, state: RateState) {
 
 pub(super) fn put_as_of(headers: &mut HeaderMap, as_of: Option<AsOf>) {
     if let Some(AsOf { height, at }) = as_of {
-        let time = at.seconds().text();
-        let as_of = [height.to_string().as_bytes(), b"; ", time.as_slice()].concat();
+        let (time, mut digits) = (at.seconds().text(), itoa::Buffer::new());
+        let as_of = [digits.format(height).as_bytes(), b"; ", time.as_slice()].concat();
         put(headers, AS_OF, as_of);
     }
 }

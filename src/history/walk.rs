@@ -233,7 +233,9 @@ impl Walk {
     pub async fn next(&mut self) -> Step {
         loop {
             if let Some(Ending(error)) = self.ending.clone() {
-                Box::pin(self.finish_tally()).await;
+                if !self.request.filter.is_none() {
+                    Box::pin(self.finish_tally()).await;
+                }
                 return Box::pin(self.end(error)).await;
             }
             match self.turn().await {

@@ -57,7 +57,8 @@ impl Walk {
         });
         let end = self.with_endpoint_failure(end);
         // A page loads nothing below its rows, but heights in doubt are read again.
-        let is_unproved = Box::pin(self.ends_unproved(&end)).await.unwrap_or(false);
+        let is_unproved =
+            end.error.is_some() && Box::pin(self.ends_unproved(&end)).await.unwrap_or(false);
         let wants_more = self.request.want == Extent::All || is_unproved;
         if wants_more && !end.complete && !self.live {
             let error = end.error.as_ref().filter(|_| !is_unproved);
@@ -87,8 +88,10 @@ impl Walk {
     /// answer, the end reports that failure: an empty page would mean that a load is in progress.
     fn with_endpoint_failure(&self, end: End) -> End {
         let is_empty = end.error.is_none() && !end.complete && self.head.is_none();
-        let source = self.inner.sources.get(&self.request.wallet.chain).filter(|_| is_empty);
-        let Some(source) = source else { return end };
+        if !is_empty {
+            return end;
+        }
+        let Some(source) = self.inner.sources.get(&self.request.wallet.chain) else { return end };
         let (window, left) = (self.request.window, self.deadline.duration_since(Instant::now()));
         let open_for = window.saturating_sub(left);
         let endpoints = source.status().endpoints;

@@ -82,9 +82,6 @@ impl Tallies {
 impl Walk {
     /// Counts down to the end of the covered run. Cancel safe.
     pub(super) async fn finish_tally(&mut self) {
-        if self.request.filter.is_none() {
-            return;
-        }
         let mut rounds = 0;
         while !self.inner.tasks.is_cancelled() {
             match self.count_slice().await {

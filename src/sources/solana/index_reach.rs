@@ -4,7 +4,7 @@
 //! obeyed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -60,7 +60,7 @@ pub(super) enum IndexedList {
 /// account.
 #[derive(Debug, Clone)]
 pub(super) struct BusyAccount {
-    address: String,
+    address: Arc<str>,
     lag: u64,
 }
 
@@ -176,7 +176,7 @@ impl SolanaSource {
     /// Enables the checks of how far lists reach.
     #[must_use]
     pub fn with_busy_account(self, chain: &Chain) -> Self {
-        let (address, lag) = (chain.wrapped_native.to_string(), chain.index_lag);
+        let (address, lag) = (chain.wrapped_native.to_string().into(), chain.index_lag);
         Self { busy: Some(BusyAccount { address, lag }), ..self }
     }
 
