@@ -17,7 +17,7 @@ use super::reply;
 use super::request::ApiRequest;
 use super::stream_place::StreamPlace;
 use crate::domain::row_json::{ROW_BYTES_TYPICAL, rows_json, string};
-use crate::history::{End, HistoryError, Step};
+use crate::history::{AsOf, End, HistoryError, Step};
 
 /// Space for two cursors and the members other than the rows.
 const OVERHEAD_BYTES: usize = 512;
@@ -54,13 +54,14 @@ pub(super) async fn answer(
             Step::End(end) => return page.whole(&end).await,
         }
         if page.rows_written > page.app.limits.page_rows_buffered_max {
-            return Ok(page.streamed().await);
+            let as_of = page.walk.as_of().await;
+            return Ok(page.streamed(as_of));
         }
     }
 }
 
 impl Page {
-    async fn whole(mut self, end: &End) -> Result<Response, ApiError> {
+    async fn whole(&mut self, end: &End) -> Result<Response, ApiError> {
         if self.rows_written == 0
             && let Some(error) = refusal(end).or_else(|| self.standstill(end))
         {
@@ -90,9 +91,8 @@ impl Page {
         end.error.clone().filter(|error| stands && is_unavailable(error))
     }
 
-    async fn streamed(self) -> Response {
-        let (as_of, coding) = (self.walk.as_of().await, self.request.coding);
-        let packing = self.app.packing.clone();
+    fn streamed(self, as_of: Option<AsOf>) -> Response {
+        let (coding, packing) = (self.request.coding, self.app.packing.clone());
         let frames = stream::unfold(self, |mut page| async move {
             let frame = page.next_frame().await?;
             Some((Ok::<_, Infallible>(frame), page))
