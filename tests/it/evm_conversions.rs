@@ -2,7 +2,7 @@
 //! none by themselves.
 
 use blotter::decode::NoteKind;
-use blotter::decode::evm::{Account, Log};
+use blotter::decode::evm::{Account, Log, Word};
 
 use crate::evm_decode::{
     AAA, BBB, CCC, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, account, case, log, number, swap,
@@ -305,6 +305,44 @@ fn what_a_vault_lends_on_at_once_is_exchanged_too() {
     };
     sold(500).gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
     sold(501).gives_none(Some(NoteKind::OneSided));
+}
+
+/// Metapools of Curve trade the share of a pool, a token of its own: a zap lays the token in, or takes it out.
+#[test]
+fn what_a_pool_takes_for_a_share_that_another_pool_trades_is_exchanged_too() {
+    let changed = |event: &str, provider: Account, words: &[u64]| {
+        let words: Vec<Word> = words.iter().map(|word| number(*word)).collect();
+        log(POOL_2, event, &[word(provider)], &words)
+    };
+    let added = |provider: Account, amount: u64| {
+        let event = "AddLiquidity(address,uint256[3],uint256[3],uint256,uint256)";
+        let mut logs = vec![transfer(AAA, WALLET, ROUTER, 500), transfer(AAA, ROUTER, POOL_2, 500)];
+        logs.push(transfer(WRAPPED_A, ZERO, ROUTER, 490));
+        logs.push(changed(event, provider, &[0, amount, 0, 1, 2, 1, 9_000, 8_000]));
+        logs.extend(swap(POOL, (WRAPPED_A, 490, ROUTER), (BBB, 7, WALLET)));
+        case(logs)
+    };
+    added(ROUTER, 500).gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+    // Of another provider, or amount.
+    added(OTHER, 500).gives_none(Some(NoteKind::OneSided));
+    added(ROUTER, 501).gives_none(Some(NoteKind::OneSided));
+    for (event, rest) in [
+        ("RemoveLiquidityOne(address,uint256,uint256)", &[][..]),
+        ("RemoveLiquidityOne(address,uint256,uint256,uint256)", &[8_000][..]),
+    ] {
+        let mut logs = swap(POOL, (BBB, 7, WALLET), (WRAPPED_A, 490, ROUTER));
+        logs.extend([transfer(WRAPPED_A, ROUTER, ZERO, 490), transfer(AAA, POOL_2, ROUTER, 499)]);
+        logs.push(changed(event, ROUTER, &[&[490, 499][..], rest].concat()));
+        logs.push(transfer(AAA, ROUTER, WALLET, 499));
+        case(logs).gives(&[('s', BBB, 7, None), ('b', AAA, 499, None)]);
+    }
+    // A share at the wallet itself is liquidity.
+    let mut logs = swap(POOL, (BBB, 7, WALLET), (AAA, 500, ROUTER));
+    let event = "AddLiquidity(address,uint256[3],uint256[3],uint256,uint256)";
+    logs.extend([transfer(AAA, ROUTER, POOL_2, 500), transfer(WRAPPED_A, ZERO, ROUTER, 490)]);
+    logs.push(changed(event, ROUTER, &[0, 500, 0, 1, 2, 1, 9_000, 8_000]));
+    logs.push(transfer(WRAPPED_A, ROUTER, WALLET, 490));
+    case(logs).gives_none(Some(NoteKind::Liquidity));
 }
 
 #[test]

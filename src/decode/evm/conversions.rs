@@ -2,7 +2,7 @@
 //! one token and a fee in the other and names neither, others name both.
 
 use super::fixed_rate::are_alike;
-use super::ledger::{Asset, Ledger, Move, token_move};
+use super::ledger::{Asset, Ledger, Move, is_movement, token_move};
 use super::transaction::{Account, Log, Transaction, Word};
 use super::words::{ZERO, address, topic, units, word, words};
 use crate::domain::{Side, Units};
@@ -53,7 +53,7 @@ pub(super) fn conversions(
 }
 
 /// The tokens that their own contracts minted for another one, or burnt for one: vaults' shares and
-/// wrapped tokens, as pools hold them. The inner token stands first.
+/// wrapped tokens, as pools hold them, and shares of pools. The inner token stands first.
 pub(super) fn wrappers(tx: &Transaction, ledger: &Ledger, wallet: &Account) -> Vec<Conversion> {
     let (mut found, moves) = (Vec::new(), &ledger.moves);
     let made = |m: &&Move| (m.from == ZERO || m.to == ZERO) && !ledger.is_measure(m.asset);
@@ -65,8 +65,9 @@ pub(super) fn wrappers(tx: &Transaction, ledger: &Ledger, wallet: &Account) -> V
         };
         let direct = moves.iter().find(is_inner);
         let stated = stated(tx, ledger, outer).filter(|inner| Some(*inner) != direct);
-        let both = direct.into_iter().chain(stated);
-        found.extend(both.map(|inner| Conversion { sides: [*inner, *outer], is_wallets: false }));
+        let pooled = pooled(tx, ledger, outer).filter(|inner| Some(*inner) != direct);
+        let all = direct.into_iter().chain(stated).chain(pooled);
+        found.extend(all.map(|inner| Conversion { sides: [*inner, *outer], is_wallets: false }));
     }
     mark_own(&mut found, ledger, wallet);
     found
@@ -90,6 +91,22 @@ fn stated<'a>(tx: &Transaction, ledger: &'a Ledger, share: &Move) -> Option<&'a 
             let passed = if minted { m.from } else { m.to };
             let is_other = m.asset != share.asset && !ledger.is_measure(m.asset);
             passed == account && m.amount == assets && is_other
+        })
+    })
+}
+
+/// What a pool's own event, which names the provider, states that it took or gave for a share that is a
+/// token of another contract: metapools trade the shares of such pools.
+fn pooled<'a>(tx: &Transaction, ledger: &'a Ledger, share: &Move) -> Option<&'a Move> {
+    let minted = share.from == ZERO;
+    let provider = if minted { share.to } else { share.from };
+    let names = |log: &&Log| !is_movement(log) && log.mentions(&provider);
+    tx.logs.iter().filter(names).take(EVENT_COUNT_MAX).find_map(|log| {
+        let sides = if minted { (provider, log.address) } else { (log.address, provider) };
+        let stated = |m: &Move| words(log).any(|word| units(word) == m.amount);
+        ledger.moves.iter().find(|m| {
+            let is_other = m.asset != share.asset && !ledger.is_measure(m.asset);
+            (m.from, m.to) == sides && is_other && stated(m)
         })
     })
 }

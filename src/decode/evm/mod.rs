@@ -59,7 +59,7 @@ use super::Decoded;
 use crate::registry::{Chain, EvmTables};
 
 /// Raised whenever the same transaction may decode to other trades than before.
-pub const DECODER_VERSION: u16 = 15;
+pub const DECODER_VERSION: u16 = 16;
 
 /// Whether a trade could hang on what moved inside a transaction.
 pub fn may_trade(tables: &EvmTables, chain: &Chain, tx: &Transaction) -> bool {
