@@ -45,9 +45,9 @@ fn with(mut base: Case, more: &[Log]) -> Case {
 }
 
 /// A venue, the signature of its event, and what follows the first topic.
-type Said = (&'static str, &'static str, Vec<Word>, Vec<Word>);
+type Said<'a> = (&'a str, &'a str, Vec<Word>, Vec<Word>);
 
-fn each_is_known(events: &[Said]) {
+fn each_is_known(events: &[Said<'_>]) {
     for (name, signature, topics, data) in events {
         let traded = dealt(log(POOL, signature, topics, data));
         traded.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
@@ -59,7 +59,7 @@ fn each_is_known(events: &[Said]) {
 fn venues_of_the_first_years_are_known() {
     let (taker, maker, hash) = (word(WALLET), word(POOL), [9; 32]);
     let pair = [word(AAA), word(BBB)];
-    let events: [Said; 6] = [
+    let events: [Said<'_>; 6] = [
         (
             "Tokenlon",
             "FillOrder(string,bytes32,bytes32,address,address,uint256,address,address,uint256,address,uint256,uint16)",
@@ -116,7 +116,7 @@ fn venues_with_events_of_their_own_are_known() {
     let (taker, maker, hash) = (word(WALLET), word(POOL), [9; 32]);
     let (gave, got) = (word(AAA), word(BBB));
     let amounts = [number(500), number(7)];
-    let events: [Said; 8] = [
+    let events: [Said<'_>; 8] = [
         (
             "Tokenlon",
             "FilledRFQ(bytes32,address,address,address,uint256,address,uint256,address,uint256,uint256)",
@@ -185,7 +185,7 @@ fn quotes_and_pools_that_recorded_transactions_named_are_known() {
     let (taker, maker, hash) = (word(WALLET), word(POOL), [9; 32]);
     let (gave, got) = (word(AAA), word(BBB));
     let amounts = [number(500), number(7)];
-    let events: [Said; 3] = [
+    let events: [Said<'_>; 3] = [
         (
             "KyberSwap",
             "OrderFilledRFQ(bytes32,address,address,address,address,uint256,uint256)",
@@ -206,6 +206,107 @@ fn quotes_and_pools_that_recorded_transactions_named_are_known() {
         ),
     ];
     each_is_known(&events);
+}
+
+#[test]
+fn venues_with_few_trades_are_known() {
+    let (taker, maker, hash) = (word(WALLET), word(POOL), [9; 32]);
+    let (gave, got) = (word(AAA), word(BBB));
+    let amounts = [number(500), number(7)];
+    let paid = vec![taker, gave, amounts[0], got, amounts[1]];
+    let rest = |more: &[Word]| [paid.as_slice(), more].concat();
+    let events: [Said<'_>; 9] = [
+        (
+            "1inch SwapVM",
+            "Swapped(bytes32,address,address,address,address,uint256,uint256)",
+            vec![],
+            vec![hash, maker, taker, gave, got, amounts[0], amounts[1]],
+        ),
+        (
+            "WOOFi",
+            "WooSwap(address,address,uint256,uint256,address,address,address)",
+            vec![gave, got, taker],
+            vec![amounts[0], amounts[1], taker, maker],
+        ),
+        (
+            "WOOFi",
+            "WooSwap(address,address,uint256,uint256,address,address)",
+            vec![gave, got, taker],
+            vec![amounts[0], amounts[1], taker],
+        ),
+        (
+            "Tokenlon",
+            "FilledRFQ(bytes32,address,address,address,uint256,address,uint256,address,uint256)",
+            vec![hash, taker, maker],
+            vec![gave, amounts[0], got, amounts[1], taker, number(0)],
+        ),
+        (
+            "Tokenlon",
+            "Swap(bytes32,address,address,address,address,uint256,address,uint256)",
+            vec![hash, maker, taker],
+            paid.clone(),
+        ),
+        (
+            "Tokenlon",
+            "Swap(bytes32,address,address,address,address,uint256,address,uint256,uint256)",
+            vec![hash, maker, taker],
+            rest(&[number(1)]),
+        ),
+        (
+            "BlackHoleSwap",
+            "Purchases(address,address,uint256,address,uint256)",
+            vec![taker, gave, got],
+            amounts.to_vec(),
+        ),
+        (
+            "Meshswap",
+            "ExchangePos(address,uint256,address,uint256)",
+            vec![],
+            vec![gave, amounts[0], got, amounts[1]],
+        ),
+        (
+            "Meshswap",
+            "ExchangeNeg(address,uint256,address,uint256)",
+            vec![],
+            vec![gave, amounts[0], got, amounts[1]],
+        ),
+    ];
+    each_is_known(&events);
+}
+
+/// Aggregators, and pools, whose events name both tokens: what else they state is of no use here.
+#[test]
+fn events_that_volume_is_counted_by_are_known() {
+    const FEE: &str = "(address,uint256)";
+    let ryze = format!("({FEE},{FEE},{FEE},{FEE},{FEE})");
+    let swapped = "(address,address,address,uint256,uint256,address,address,uint256,uint256)";
+    let events = [
+        ("GlueX", "Routed(bytes,address,address,address,uint256,address,uint256,uint256,uint256,uint256)".to_owned()),
+        ("MerryForge", "BoughtAmmExactIn(address,address,address,address,address,uint256,uint256,uint256,uint256)".to_owned()),
+        ("MerryForge", "SoldAmmExactIn(address,address,address,address,uint256,uint256,uint256,uint256,bool)".to_owned()),
+        ("LFJ", "SwapExactIn(address,address,address,address,uint256,uint256)".to_owned()),
+        ("LFJ", "SwapExactOut(address,address,address,address,uint256,uint256)".to_owned()),
+        ("Tokenlon", "Swapped(string,bytes32,address,address,uint256,address,address,uint256,address,uint256,uint256,uint16,uint16)".to_owned()),
+        ("Tokenlon", format!("Swapped((string,bytes32,uint256,uint256,uint16,uint16),{swapped})")),
+        ("Ooga Booga", "Swap(address,uint256,address,uint256,address,int256,uint32,address)".to_owned()),
+        ("BlazePhoenix", "Swap(address,address,address,uint256,uint256,uint256)".to_owned()),
+        ("Ryze", format!("Swap(address,address,address,uint256,uint256,{ryze})")),
+        ("Eisen", "EisenSwapCompleted(address,address,address,address,uint256,uint256,uint256,uint256)".to_owned()),
+        ("Deluthium", "QuoteSettled(address,address,address,bytes32,address,address,address,uint256,uint256,address,uint256,uint256)".to_owned()),
+        ("Diggers", "Swapped(address,address,bool,uint256,uint256,uint160,int24,uint128,uint256,uint256)".to_owned()),
+        ("StockRip", "Trade(uint160,int128,int128)".to_owned()),
+        ("HookOS", "Bought(address,address,bytes32,uint256,uint256,uint256)".to_owned()),
+        ("HookOS", "Sold(address,address,bytes32,uint256,uint256,uint256)".to_owned()),
+        ("TermMax", "SwapExactTokenToToken(address,address,address,address,uint128,uint128,uint128)".to_owned()),
+        ("TermMax", "SwapTokenToExactToken(address,address,address,address,uint128,uint128,uint128)".to_owned()),
+        ("Metronome", "SyntheticTokenSwapped(address,address,address,uint256,uint256,uint256)".to_owned()),
+        ("EchoDEX", "Swap(address,uint256,uint256,uint256,uint256,address,uint256,uint256)".to_owned()),
+        ("Bellum", "BellumSwap(address,address,uint256,uint256,uint256,uint256)".to_owned()),
+    ];
+    let words = vec![word(WALLET), word(AAA), word(BBB), number(500), number(7)];
+    for (name, signature) in &events {
+        each_is_known(&[(*name, signature.as_str(), vec![], words.clone())]);
+    }
 }
 
 /// Ambient keeps loose native coin, and names both tokens in the command that it logs.

@@ -293,6 +293,24 @@ fn an_event_that_names_the_caller_values_a_sale_whose_input_does_too() {
     }
 }
 
+/// Of what it unwraps, others may keep a part.
+#[test]
+fn the_router_of_bebop_states_what_the_receiver_got() {
+    let bebop = Through::on_eth("beb0009aca35087ce7ccf11637e24dd1aad3bf2a");
+    let amounts = "uint256,uint256,uint256,uint256,uint256";
+    let signature = format!("BebopRouterSwap(uint128,uint256,address,address,address,{amounts})");
+    let sale = |to: Account| {
+        let mut case = bebop.sale(100);
+        let mut data = vec![word(AAA), word([0xee; 20])];
+        data.extend([500, 97, 0, 0, 0].map(number));
+        let topics = [number(9), number(1), word(to)];
+        case.tx.logs.push(log(bebop.router, &signature, &topics, &data));
+        case
+    };
+    sold(&sale(WALLET), Some(97));
+    sale(OTHER).gives_none(Some(NoteKind::OneSided));
+}
+
 /// OKX states the whole payment before its commission of it, and in later routers what was left of it
 /// after its commission; a commission out of what was sent comes before both.
 #[test]

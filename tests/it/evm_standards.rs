@@ -1,6 +1,6 @@
 //! What the EVM decoder makes of standards that log movements in a way of their own: one rule a test.
 
-use blotter::decode::evm::{Account, Log};
+use blotter::decode::evm::{Account, Log, Word};
 
 use crate::evm_decode::{
     AAA, BBB, CCC, Case, OTHER, POOL, ROUTER, WALLET, ZERO, account, buy, call, case, log, number,
@@ -86,25 +86,35 @@ fn a_token_that_is_its_own_pool_is_traded() {
 
 #[test]
 fn what_a_pool_gives_out_of_a_vault_is_exchanged() {
-    let signature = "Swap(address,uint256,uint256,uint256,uint256,uint112,uint112,address)";
     let (vaults, lender) = ([[0xd1; 20], [0xd2; 20]], [0xd3; 20]);
-    // 500 of what is sold are 499 without the fee.
-    let data = [499, 0, 0, 7, 1, 1].map(number);
-    let said = log(POOL, signature, &[word(ROUTER), word(WALLET)], &data);
-    let logs = vec![
-        transfer(AAA, WALLET, POOL, 500),
-        transfer(vaults[1], lender, ZERO, 6),
-        transfer(BBB, vaults[1], WALLET, 7),
-        transfer(AAA, POOL, vaults[0], 500),
-        transfer(vaults[0], ZERO, lender, 480),
-        said,
+    // 500 of what is sold are 499 without the fee, which the second version states.
+    let versions: [(&str, &[u64]); 2] = [
+        (
+            "Swap(address,uint256,uint256,uint256,uint256,uint112,uint112,address)",
+            &[499, 0, 0, 7, 1, 1],
+        ),
+        (
+            "Swap(address,uint256,uint256,uint256,uint256,uint256,uint256,uint112,uint112,address)",
+            &[499, 0, 0, 7, 1, 0, 1, 1],
+        ),
     ];
-    let swapped = case(logs);
-    swapped.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
-    swapped.venues(&["EulerSwap", "EulerSwap"]);
-    let mut other = swapped;
-    other.tx.logs.push(transfer(CCC, OTHER, WALLET, 6));
-    other.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+    for (signature, data) in versions {
+        let data: Vec<Word> = data.iter().map(|amount| number(*amount)).collect();
+        let logs = vec![
+            transfer(AAA, WALLET, POOL, 500),
+            transfer(vaults[1], lender, ZERO, 6),
+            transfer(BBB, vaults[1], WALLET, 7),
+            transfer(AAA, POOL, vaults[0], 500),
+            transfer(vaults[0], ZERO, lender, 480),
+            log(POOL, signature, &[word(ROUTER), word(WALLET)], &data),
+        ];
+        let swapped = case(logs);
+        swapped.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+        swapped.venues(&["EulerSwap", "EulerSwap"]);
+        let mut other = swapped;
+        other.tx.logs.push(transfer(CCC, OTHER, WALLET, 6));
+        other.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+    }
 }
 
 #[test]

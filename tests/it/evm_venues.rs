@@ -1,7 +1,9 @@
 //! What the EVM decoder makes of venues by their rows: events that name only their pool's side, that
 //! several contracts share, or that have no topic.
 
+use blotter::decode::NoteKind;
 use blotter::decode::evm::{Account, CoinTo, Log, NativeFlows, Word};
+use blotter::domain::Units;
 
 use crate::evm_decode::{
     AAA, BBB, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, account, call, case, log, number,
@@ -110,6 +112,101 @@ fn orders_that_others_fill_are_trades_of_who_signed_them() {
         filled.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
         filled.venues(&[name, name]);
     }
+}
+
+/// Events of fills that name no account, or not who signed: another sent it, no pool took part.
+#[test]
+fn orders_whose_events_name_no_account_are_trades_of_who_gave_and_got() {
+    const RECEIPT: &str = "(address,address,uint256,uint256,uint256,uint256,uint256)";
+    const SIDES: &str = "(address,address,address)";
+    const AMOUNTS: &str = "address,uint256,uint256,uint256,uint256,uint256,uint256,uint256";
+    let jam = account("bebebeb035351f58602e0c1c8b59ecbff5d5f47b");
+    let filled = |by: Account, signature: &str| {
+        let logs = vec![
+            transfer(AAA, WALLET, OTHER, 500),
+            transfer(BBB, POOL_2, WALLET, 7),
+            log(by, signature, &[[9; 32]], &[]),
+        ];
+        case(logs).from(OTHER)
+    };
+    let events = [
+        ("Odos", "LimitOrderFilled(bytes32,address,address,address,uint256,uint256,uint256,uint64,uint64,address,uint256)".to_owned()),
+        ("Odos", "MultiLimitOrderFilled(bytes32,address,address[],address[],uint256[],uint256[],uint256[],uint64,uint64,address,uint256)".to_owned()),
+        ("Bebop", "AggregateOrderExecuted(bytes32)".to_owned()),
+        ("KyberSwap", "OrderFilled(address,bytes32,uint256,uint256,uint256)".to_owned()),
+        ("KyberSwap", "OrderFilledRFQ(address,bytes32,uint256,uint256)".to_owned()),
+        ("DODO", "LimitOrderFilled(address,address,bytes32,uint256,uint256)".to_owned()),
+        ("Tokenlon", format!("LimitOrderFilledByTrader(bytes32,address,address,bytes32,address,{RECEIPT})")),
+        ("Tokenlon", format!("LimitOrderFilledByProtocol(bytes32,address,address,bytes32,address,address,{RECEIPT},uint256,uint256)")),
+        ("Tokenlon", "LimitOrderFilled(bytes32,address,address,address,uint256,address,uint256,uint256,address)".to_owned()),
+        ("Loopring", "RingMined(uint256,bytes32,address,address,bool,bytes32[],uint256[6][])".to_owned()),
+        ("Loopring", "RingMined(uint256,bytes32,address,bytes32[])".to_owned()),
+        ("DDEX", format!("Match({SIDES},(address,address,{AMOUNTS}))")),
+        ("DDEX", format!("Match(address,address,address,address,{AMOUNTS})")),
+        ("OwlOrder", "OrderExecuted(bytes32,address,address,address,address,uint256,uint256,uint256,uint8)".to_owned()),
+        ("Epsilon", "OrderFilled(bytes32,address,address,uint256,uint256,uint256)".to_owned()),
+        ("Mangrove", "OfferSuccess(bytes32,address,uint256,uint256,uint256)".to_owned()),
+        ("Mangrove", "OfferSuccessWithPosthookData(bytes32,address,uint256,uint256,uint256,bytes32)".to_owned()),
+        ("Aktionariat", "Trade(address,address,address,uint256,address,uint256,uint256)".to_owned()),
+        ("Aktionariat", "Trade(address,address,bytes32,bytes32,address,uint256,address,uint256,uint256)".to_owned()),
+    ];
+    let rows = [('s', AAA, 500, None), ('b', BBB, 7, None)];
+    for (name, signature) in &events {
+        let one = filled(ROUTER, signature);
+        one.gives(&rows);
+        one.venues(&[name, name]);
+    }
+    let settled = filled(jam, "Settlement(uint256)");
+    settled.gives(&rows);
+    settled.venues(&["Bebop", "Bebop"]);
+    filled(ROUTER, "Settlement(uint256)").gives_none(None);
+}
+
+/// Balancer's third vault and GMX's share an event, and GMX's is in many forks.
+#[test]
+fn an_event_that_two_protocols_share_has_the_name_of_its_emitters() {
+    let signature = "Swap(address,address,address,uint256,uint256,uint256,uint256)";
+    let amounts = [500, 7, 7, 30].map(number);
+    let sides = [word(WALLET), word(AAA), word(BBB)];
+    let swapped = |by: Account| {
+        let (gave, got) = (transfer(AAA, WALLET, by, 500), transfer(BBB, by, WALLET, 7));
+        case(vec![gave, got, log(by, signature, &[], &[&sides[..], &amounts].concat())])
+    };
+    let balancer = account("ba1333333333a1ba1108e8412f11850a5c319ba9");
+    for (by, chain, name) in [(balancer, "base", "Balancer V3"), (POOL, "base", "GMX")] {
+        let swapped = swapped(by).on(chain);
+        swapped.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+        swapped.venues(&[name, name]);
+    }
+}
+
+/// Pools of PancakeSwap Infinity's code lie at a vault that their event does not name: a fork has its own.
+#[test]
+fn a_forks_pools_are_at_a_vault_of_its_own() {
+    let signature = "Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24,uint16)";
+    let orvex = account("d01c774d4a66408326bc65728ac5ae5aaf004032");
+    let taken = Units::from(500_u64).wrapping_neg().to_be_bytes();
+    let rest = [1, 1, 1, 1, 0].map(number);
+    for (manager, name) in [(POOL, "PancakeSwap Infinity"), (orvex, "Orvex")] {
+        let data = [[taken, number(7)].as_slice(), &rest].concat();
+        let said = log(manager, signature, &[[9; 32], word(ROUTER)], &data);
+        let (gave, got) = (transfer(AAA, WALLET, OTHER, 500), transfer(BBB, OTHER, WALLET, 7));
+        let swapped = case(vec![gave, got, said]).on("robinhood");
+        swapped.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+        swapped.venues(&[name, name]);
+    }
+}
+
+/// Origin's ARM logs transfers alone: who calls it to swap has traded, who lays in gets a share.
+#[test]
+fn a_call_of_an_exchange_without_events_is_a_trade() {
+    let arm = account("ceda2d856238aa0d12f6329de20b9115f07c366d");
+    let swapped = vec![transfer(AAA, WALLET, arm, 500), transfer(BBB, arm, WALLET, 7)];
+    let swapped = case(swapped).to(arm);
+    swapped.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+    swapped.venues(&["Origin ARM", "Origin ARM"]);
+    let laid = vec![transfer(AAA, WALLET, arm, 500), transfer(arm, ZERO, WALLET, 490)];
+    case(laid).to(arm).gives_none(Some(NoteKind::Liquidity));
 }
 
 /// A route through pools that no row knows is known by what its aggregator logs.

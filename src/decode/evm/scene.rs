@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::conversions::{Conversion, Placed, conversions, wrappers};
 use super::ledger::{Asset, Ledger, Move};
 use super::transaction::{Account, Log, Transaction};
-use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, words};
+use super::words::{NATIVE_PLACEHOLDER, ZERO, absolute, address, units, words};
 use crate::domain::Units;
 use crate::registry::{Chain, Contract, ContractKind, Event, EventKind, EvmTables};
 
@@ -351,8 +351,10 @@ fn venue<'a>(
         more.sort_unstable_by_key(|held| held.first);
         assets.extend(more.iter().map(|held| held.asset));
     }
-    if event.quotes && assets.len() < 2 {
-        let stated = |m: &&Move| words(log).any(|word| units(word) == m.amount);
+    // A fork's pools may be at another vault than the protocol's own.
+    let is_elsewhere = event.holder.is_some() && moved.by(&holder).is_empty();
+    if (event.quotes || is_elsewhere) && assets.len() < 2 {
+        let stated = |m: &&Move| words(log).any(|word| absolute(units(word)) == m.amount);
         let moved = ledger.moves.iter().take(STATED_COUNT_MAX).filter(stated).map(|m| m.asset);
         let more: BTreeSet<Asset> = moved.filter(|asset| !assets.contains(asset)).collect();
         assets.extend(more);
