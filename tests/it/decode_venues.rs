@@ -37,6 +37,18 @@ const LIQUID_AMM: &str = "SwapMXcpJdXgnFG9BZak2fBZUiNeR2qYxzexF2ZxdW8";
 const JANUS: &str = "JanusXpm3gsW3c9ErNoUgHppL8dGLvZKB7uekkJEYFP";
 const BYREAL_RFQ: &str = "REALFP9S4VmrAixmeYa68FrPKn4NVD2QFxxMfz9arhz";
 const BYREAL_ROUTER: &str = "REALp6iMBDTctQqpmhBo4PumwJGcybbnDpxtax3ara3";
+const DBC: &str = "dbcij3LWUppWqq96dh6gJWwBifmcGfLSB5D4DuSMaqN";
+const LAUNCH_LAB: &str = "LanMV9sAd7wArD4vJFi2qDdfnVhFxYSUg6eADduJ3uj";
+const VIRTUAL_CURVE: &str = "virEFLZsQm1iFAs8py1XnziJ67gTzW2bfCWhxNPfccD";
+const AUTO_FUN: &str = "autoiNVyGniA5dosggHy34BZYimthNzLy6WXL7qwzPA";
+const AUTO_FUN_1: &str = "autoUmixaMaYKFjexMpQuBpNYntgbkzCo2b1ZqUaAZ5";
+const GO_FUND_MEME: &str = "GFMioXjhuDWMEBtuaoaDPJFPEnL2yDHCWKoVPhj1MeA7";
+const HEAVEN_AMM: &str = "HEAVEnMX7RoaYCucpyFterLWzFJR8Ah26oNSnqBs5Jtn";
+const MAKE_NOW: &str = "G8Jeqq2C7vkvCEAsz2K3vymzcPFJNxUsQ5YN9eLBLRud";
+const SUPER: &str = "super4XGGb7KWorPuoSNVQDHAVQjWzTpqcoRS86d9Us";
+const MERCURIAL_AMM: &str = "5B23C376Kwtd1vzb5LCJHiHLPnoWSnnx661hhGGDEv8y";
+const SWIM_TWO: &str = "SWimmSE5hgWsEruwPBLBVAFi3KyVfe8URU2pb4w7GZs";
+const ONDO: &str = "XzTT4XB8m7sLD2xi6snefSasaswsKCxx5Tifjondogm";
 const DEBOT: &str = "G7MVcM9YzGxrmLtmobUgyt8A6WhQ2dgQX3aSJcPejdEp";
 /// The venue of `RAYDIUM`.
 const POOL: &str = "Raydium AMM v4";
@@ -293,6 +305,10 @@ fn only_the_swaps_of_a_venue_that_does_more_are_trades() {
         (NIRVANA, "Nirvana", named("sell2"), named("realize")),
         (RISE, "Rise", named("sell_with_exact_token_in"), named("borrow")),
         (STRATA, "Strata", named("sell_v1"), named("transfer_reserves_v0")),
+        (AUTO_FUN, "auto.fun", named("swap"), named("withdraw")),
+        (AUTO_FUN_1, "auto.fun", named("launch_and_swap"), named("withdraw")),
+        (GO_FUND_MEME, "GoFundMeme", named("swap"), named("multi_claim")),
+        (GO_FUND_MEME, "GoFundMeme", named("swap_v2"), named("invest_in_pool")),
     ] {
         let rows = [(Side::Sell, "META", 100, None, venue), (Side::Buy, "USDC", 90, None, venue)];
         check(&exchanged(program, &swap), "w", &rows);
@@ -310,10 +326,35 @@ fn a_venue_that_only_swaps_needs_no_list_of_its_calls() {
         (BYREAL_RFQ, "Byreal RFQ"),
         (BYREAL_ROUTER, "Byreal Router"),
         (DEBOT, "DeBot"),
+        (VIRTUAL_CURVE, "Meteora Virtual Curve"),
+        (HEAVEN_AMM, "Heaven"),
+        (MAKE_NOW, "MakeNow.Meme"),
+        (SUPER, "Super.exchange"),
+        (MERCURIAL_AMM, "Mercurial"),
+        (SWIM_TWO, "Swim"),
     ] {
         let rows = [(Side::Sell, "META", 100, None, venue), (Side::Buy, "USDC", 90, None, venue)];
         check(&exchanged(program, &named("swap")), "w", &rows);
     }
+}
+
+/// A tokenized share is minted to its buyer, and burnt when it is sold.
+#[test]
+fn a_tokenized_share_is_bought_from_its_issuer_and_sold_to_it() {
+    let dealt = |call: &str| {
+        let mut tx = Tx::new("w");
+        tx.account("w usdc", "USDC", "w", 500).account("v usdc", "USDC", "v", 500);
+        tx.account("w aapl", "AAPLON", "w", 9);
+        tx.call(ONDO, &["w", "w usdc", "v usdc", "w aapl", "AAPLON", "v"], &named(call));
+        tx
+    };
+    let mut bought = dealt("mint_with_usdc");
+    bought.transfer(2, "w usdc", "v usdc", "w", 230).mint_to(2, "AAPLON", "w aapl", 1);
+    let row = |side, mint, units| (side, mint, units, None, "Ondo Global Markets");
+    check(&bought, "w", &[row(Side::Sell, "USDC", 230), row(Side::Buy, "AAPLON", 1)]);
+    let mut sold = dealt("redeem_for_usdc");
+    sold.burn(2, "AAPLON", "w aapl", 2).transfer(2, "v usdc", "w usdc", "v", 458);
+    check(&sold, "w", &[row(Side::Sell, "AAPLON", 2), row(Side::Buy, "USDC", 458)]);
 }
 
 /// Mayflower's markets mint what they sell; a launchpad that runs them is the venue.
@@ -365,6 +406,13 @@ fn what_is_claimed_in_the_call_of_a_swap_is_no_part_of_it() {
         (PUMP, "Pump.fun", "claim_cashback_v2"),
         (PUMP, "Pump.fun", "collect_creator_fee_v2"),
         (PUMP, "Pump.fun", "distribute_creator_fees_v2"),
+        (DBC, "Meteora DBC", "claim_creator_trading_fee"),
+        (DBC, "Meteora DBC", "claim_trading_fee"),
+        (DBC, "Meteora DBC", "creator_withdraw_surplus"),
+        (DBC, "Meteora DBC", "partner_withdraw_surplus"),
+        (LAUNCH_LAB, "Raydium LaunchLab", "claim_creator_fee"),
+        (LAUNCH_LAB, "Raydium LaunchLab", "claim_platform_fee"),
+        (LAUNCH_LAB, "Raydium LaunchLab", "claim_vested_token"),
     ] {
         let mut tx = Tx::new("w");
         tx.account("w usd", "USD", "w", 500).account("saved usd", "USD", "saved", 40);
