@@ -454,14 +454,18 @@ fn an_amount_that_balances_contradict_is_not_told() {
     assert_eq!(units, [None, Some(Units::from(7_u64))]);
 }
 
-/// The rate of rent falls in steps; a vault's first fee is its rent at any of them.
+/// The rate of rent falls in steps; a vault's first fee is its rent at any of them, also next to an
+/// account for which a program states the first rate still.
 #[test]
 fn a_first_fee_is_rent_at_every_rate() {
     const PUMP: &str = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
-    for (fee, price) in
-        [(128 * 6_960, 40_000), (128 * 5_080, 40_000), (128 * 696, 40_000), (700_001, 740_001)]
-    {
+    let fees =
+        [(128 * 6_960, 40_000), (128 * 5_080, 40_000), (128 * 696, 40_000), (700_001, 740_001)];
+    for (stated, (fee, price)) in [false, true].into_iter().flat_map(|s| fees.map(|fee| (s, fee))) {
         let mut tx = Tx::new("w");
+        if stated {
+            tx.create(1, "w", "made", 293 * 6_960, 165);
+        }
         tx.account("w bonk", "BONK", "w", 0).account("c bonk", "BONK", "curve", 5_000);
         tx.lamports("vault", 0);
         tx.call(PUMP, &["w", "w bonk", "c bonk", "curve", "vault"], &[102]);

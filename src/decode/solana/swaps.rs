@@ -243,14 +243,16 @@ impl Scene<'_> {
             return true;
         }
         let known = ledger.rent_rate.as_ref();
-        let mut rates = known.map_or(RENT_RATES.as_slice(), std::slice::from_ref).iter();
         if flow.fresh {
+            // What programs create may state an older rate, of which the network asks less.
+            let mut rates = RENT_RATES.iter().chain(known);
             return rates.any(|rate| flow.amount == ACCOUNT_OVERHEAD * rate);
         }
         // Room for an account that grows is paid in addition to the price that it receives in the
         // same call.
         let room =
             |rate: &u64| flow.amount.is_multiple_of(*rate) && flow.amount <= GROWTH_MAX * rate;
+        let mut rates = known.map_or(RENT_RATES.as_slice(), std::slice::from_ref).iter();
         rates.any(room)
             && ledger.flows.iter().any(|other| {
                 other.means == Means::Pay
