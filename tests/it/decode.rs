@@ -453,6 +453,32 @@ fn what_a_bot_sends_to_itself_is_beside_the_swap() {
     check(&unknown, "w", &[(Side::Buy, "BONK", 1_000, Some(40_000_000), "Pump.fun")]);
 }
 
+/// A router of the tables exchanges at a curve that is not in them: what the curve takes is the price,
+/// unlike what the router sends, what a call without tokens keeps, and what a router between takes.
+#[test]
+fn a_venue_that_no_table_has_is_paid_the_price_behind_a_router() {
+    for router in [PHOTON, JUPITER] {
+        let mut tx = Tx::new("w");
+        tx.account("w bonk", "BONK", "w", 0).account("c bonk", "BONK", "curve", 5_000);
+        tx.call("some bot", &["w", "w bonk", "c bonk", "curve", "bot"], &[1]);
+        tx.inner(2, router, &["w", "w bonk", "c bonk", "curve", "bot"], &[1]);
+        tx.inner(3, "some keeper", &["w", "kept"], &[1]).pay(4, "w", "kept", 7_000);
+        tx.inner(3, JUPITER, &["w bonk", "c bonk", "curve", "fees", "w"], &[1]);
+        tx.inner(4, "some curve", &["w bonk", "c bonk", "curve", "fees", "w"], &[102]);
+        tx.transfer(5, "c bonk", "w bonk", "curve", 1_000).pay(5, "w", "curve", 40_000_000);
+        tx.pay(5, "w", "fees", 300_000).pay(3, "w", "bot", 400_000);
+        check(&tx, "w", &[(Side::Buy, "BONK", 1_000, Some(40_300_000), "Jupiter v6")]);
+        let mut between = Tx::new("w");
+        between.account("w bonk", "BONK", "w", 0).account("c bonk", "BONK", "curve", 5_000);
+        between.call(router, &["w", "w bonk", "c bonk", "curve", "bot"], &[1]);
+        between.inner(2, "some router", &["w", "w bonk", "c bonk", "curve", "bot"], &[1]);
+        between.inner(3, PUMP, &["w bonk", "c bonk", "curve", "w"], &[102]);
+        between.transfer(4, "c bonk", "w bonk", "curve", 1_000).pay(4, "w", "curve", 40_000_000);
+        between.pay(3, "w", "bot", 400_000);
+        check(&between, "w", &[(Side::Buy, "BONK", 1_000, Some(40_000_000), "Pump.fun")]);
+    }
+}
+
 #[test]
 fn a_router_may_take_in_one_call_and_swap_in_the_next() {
     let mut tx = Tx::new("w");

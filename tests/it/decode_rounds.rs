@@ -125,6 +125,23 @@ fn dust_of_sol_on_the_route_does_not_hide_its_value() {
     }
 }
 
+/// A call of the aggregator that exchanges is a pool's, also where no table has its program.
+#[test]
+fn pools_that_no_table_has_give_a_route_its_value() {
+    let mut tx = accounts(900);
+    tx.account("q sol", WSOL, "q", 90_000).account("q usdc", "USDC", "q", 0);
+    tx.call(JUPITER, &["w usdc", "w msol", "w sol", "w"], &[1]);
+    tx.inner(2, "some pool", &["w usdc", "q usdc", "q sol", "w sol", "w", "q"], &[9]);
+    tx.transfer(3, "w usdc", "q usdc", "w", 500).transfer(3, "q sol", "w sol", "q", 10_000);
+    tx.inner(2, "other pool", &["w sol", "p sol", "p msol", "w msol", "w", "p"], &[9]);
+    tx.transfer(3, "w sol", "p sol", "w", 10_000).transfer(3, "p msol", "w msol", "p", 900);
+    let rows = [
+        (Side::Sell, "USDC", 500, Some(10_000), "Jupiter v6"),
+        (Side::Buy, "MSOL", 900, Some(10_000), "Jupiter v6"),
+    ];
+    check(&tx, "w", &rows);
+}
+
 /// The wallet, an aggregator's account, a pool and a market maker, with accounts of each token.
 fn parties() -> Tx {
     let mut tx = Tx::new("w");

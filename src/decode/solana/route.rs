@@ -107,7 +107,9 @@ fn hops(scene: &Scene<'_>, ledger: &Ledger, ranges: &[Range<usize>]) -> Vec<Hop>
         if !counts {
             continue;
         }
-        let call = venue.or_else(|| scene.conversion(flow.instruction));
+        let call = venue
+            .or_else(|| scene.conversion(flow.instruction))
+            .or_else(|| scene.unlisted(flow.instruction));
         let Some(call) = call else { continue };
         match calls.iter_mut().find(|(known, ..)| *known == call) {
             Some((_, _, flows)) => flows.push(flow),

@@ -177,6 +177,22 @@ impl<'a> Scene<'a> {
         calls.last()
     }
 
+    /// The call of a program that no table has, and in which none of them runs, by which an aggregator or
+    /// a router exchanges: the outermost that contains an instruction.
+    pub(super) fn unlisted(&self, at: usize) -> Option<usize> {
+        // A guessed height may take what a router sends for its venue's.
+        if self.tx.has_guessed_heights {
+            return None;
+        }
+        let is_venue = |at: &usize| {
+            let caller = self.instruction(*at).and_then(|call| call.parent);
+            let kind = caller.and_then(|caller| self.kind(caller));
+            let is_routed = matches!(kind, Some(ProgramKind::Aggregator | ProgramKind::Router));
+            is_routed && self.programs(&self.tx.subtree(*at)).next().is_none()
+        };
+        self.callers(at).filter(is_venue).last()
+    }
+
     /// The call at a fixed price that contains an instruction, where no venue runs in it: the outermost.
     pub(super) fn conversion(&self, at: usize) -> Option<usize> {
         let converts = |at: &usize| self.kind(*at) == Some(ProgramKind::Conversion);

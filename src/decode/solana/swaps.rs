@@ -180,7 +180,8 @@ impl Scene<'_> {
         if self.is_rent(ledger, flow, to) {
             return true;
         }
-        if let Some((call, _)) = self.leaf(flow.instruction) {
+        let venue = self.leaf(flow.instruction).map(|(call, _)| call);
+        if let Some(call) = venue.or_else(|| self.unlisted(flow.instruction)) {
             // A venue's call that moves no token maintains its accounts.
             let subtree = self.tx.subtree(call);
             return !ledger.flows.iter().any(|other| {
