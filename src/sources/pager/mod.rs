@@ -34,12 +34,11 @@ pub(super) struct PagerRules {
 
 /// Which entries of the edge a page must hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Overlap<K> {
+pub(super) enum Overlap {
     /// None: the page continues from the server's own cursor.
     Nothing,
     Any,
     All,
-    Entry(K),
 }
 
 /// A page, reduced to what the pager needs.
@@ -47,7 +46,7 @@ pub(super) enum Overlap<K> {
 pub(super) struct PageView<P, K> {
     /// Positions and keys, in any order.
     pub(super) entries: Vec<(P, K)>,
-    pub(super) overlap: Overlap<K>,
+    pub(super) overlap: Overlap,
     /// The page was cut: more entries may follow.
     pub(super) has_more: bool,
     pub(super) by: Option<EndpointId>,
@@ -103,6 +102,18 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
         self.has_ended
     }
 
+    /// Whether a page ends at the edge and holds nothing of it that is not known. Where it may have
+    /// been cut, it neither is a vote nor takes any back.
+    pub(super) fn is_repeat(&mut self, page: &PageView<P, K>) -> bool {
+        let is_known = |(at, key): &(P, K)| *at > self.edge || self.known.contains(key);
+        let ends_here = page.entries.iter().any(|(at, _)| *at == self.edge);
+        let is_repeat = ends_here && page.entries.iter().all(is_known);
+        if is_repeat {
+            self.misses = 0;
+        }
+        is_repeat
+    }
+
     /// Misses in a row.
     pub(super) fn misses(&self) -> u32 {
         self.misses
@@ -125,6 +136,10 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
 
     pub(super) fn absorb(&mut self, page: &PageView<P, K>) -> PageOutcome<P> {
         if !self.overlaps(page) {
+            // It cannot be read, and yet shows that something follows.
+            if page.entries.iter().any(|(at, _)| *at < self.edge) {
+                self.votes.clear();
+            }
             return self.miss();
         }
         let lowest = page.entries.iter().map(|(at, _)| *at).min();
@@ -179,7 +194,6 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
                 let keys: HashSet<K> = page.entries.iter().map(|(_, key)| *key).collect();
                 self.known.is_subset(&keys)
             }
-            Overlap::Entry(key) => holds(&key),
         }
     }
 
@@ -283,6 +297,30 @@ mod tests {
     }
 
     #[test]
+    fn a_page_without_the_overlap_that_goes_further_takes_the_votes_back() {
+        let mut pager = Pager::new(RULES, 100);
+        pager.absorb(&page(&[(80, 2)], false, ONE));
+        pager.absorb(&page(&[(80, 2)], false, ONE));
+        assert_eq!(pager.absorb(&page(&[(90, 1)], false, OTHER)), PageOutcome::Miss);
+        assert_eq!(pager.votes(), 1, "it shows nothing below");
+        assert_eq!(pager.absorb(&page(&[(70, 3)], false, OTHER)), PageOutcome::Miss);
+        assert_eq!(pager.votes(), 0);
+    }
+
+    #[test]
+    fn a_page_repeats_what_is_known_where_it_ends_at_the_edge_without_a_new_entry() {
+        let mut pager = Pager::new(RULES, 100);
+        pager.absorb(&page(&[(90, 1), (80, 2), (80, 3)], true, ONE));
+        pager.miss();
+        for not in [&[(80, 2), (80, 4)][..], &[(80, 2), (70, 5)], &[(90, 1)], &[]] {
+            assert!(!pager.is_repeat(&page(not, true, ONE)));
+        }
+        assert_eq!(pager.misses(), 1);
+        assert!(pager.is_repeat(&page(&[(90, 6), (80, 3)], true, ONE)));
+        assert_eq!(pager.misses(), 0);
+    }
+
+    #[test]
     fn the_overlap_is_what_the_caller_asks_for() {
         let begun = || {
             let mut pager = Pager::new(RULES, 100);
@@ -294,8 +332,8 @@ mod tests {
         };
         assert_eq!(with(Overlap::All, &[(80, 2), (70, 4)]), PageOutcome::Miss);
         assert_eq!(with(Overlap::All, &[(80, 2), (80, 3), (70, 4)]), PageOutcome::Lower(70));
-        assert_eq!(with(Overlap::Entry(3), &[(80, 2)]), PageOutcome::Miss);
-        assert_eq!(with(Overlap::Entry(3), &[(80, 3)]), PageOutcome::Nothing);
+        assert_eq!(with(Overlap::Any, &[(70, 4)]), PageOutcome::Miss);
+        assert_eq!(with(Overlap::Any, &[(80, 3)]), PageOutcome::Nothing);
         assert_eq!(with(Overlap::Nothing, &[(70, 4)]), PageOutcome::Lower(70));
     }
 

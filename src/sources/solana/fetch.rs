@@ -27,6 +27,8 @@ pub(super) struct PageRequest {
     pub(super) min_slot: Option<Height>,
     /// The lowest slot that the list has returned so far.
     pub(super) lowest: Option<Height>,
+    /// The entry with which the page must begin; one that begins otherwise counts as empty.
+    pub(super) first: Option<TxId>,
     /// The page shows the newest entries: the node's list must be known to have reached `min_slot`.
     pub(super) is_newest: bool,
 }
@@ -71,10 +73,13 @@ impl SolanaSource {
             }
             None => self.inner.pool.batch(&calls, &options).await,
         };
-        let page =
-            |answer: CallResponse| Ok(ListPage::new(self.entries(&answer)?, answer.endpoint));
-        let pages = answers.into_iter().map(|answer| answer.and_then(page));
-        asked.into_iter().map(|request| request.list).zip(pages).collect()
+        let page = |first: Option<TxId>, answer: CallResponse| {
+            let (entries, by) = (self.entries(&answer)?, answer.endpoint);
+            let goes_on = self.inner.page_sizes.may_be_cut(by, entries.len());
+            Ok(ListPage::new(entries, goes_on, by).beginning_with(first))
+        };
+        let pages = asked.into_iter().zip(answers);
+        pages.map(|(of, it)| (of.list, it.and_then(|answer| page(of.first, answer)))).collect()
     }
 
     /// Joins one page from two answers: a node may leave out an entry in the middle of a page, with

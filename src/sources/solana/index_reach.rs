@@ -377,7 +377,13 @@ impl SolanaSource {
         slot: Height,
     ) -> Shown {
         let shown = match answer {
-            Ok(answer) => shown(&slots(of.1, &answer.result).unwrap_or_default(), slot),
+            Ok(answer) => {
+                let slots = slots(of.1, &answer.result).unwrap_or_default();
+                if of.1 == IndexedList::Signatures {
+                    self.inner.page_sizes.may_be_cut(of.0, slots.len());
+                }
+                shown(&slots, slot)
+            }
             Err(error) if is_refusal(error) => Shown::Nothing,
             Err(_) => Shown::Failed,
         };

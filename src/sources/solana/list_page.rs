@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use super::list::{Entry, PAGE_MAX};
+use super::list::Entry;
 use crate::domain::{Height, TxId};
 use crate::rpc::EndpointId;
 
@@ -16,8 +16,17 @@ pub(super) struct ListPage {
 }
 
 impl ListPage {
-    pub(super) fn new(entries: Vec<Entry>, by: EndpointId) -> Self {
-        Self { goes_on: entries.len() >= PAGE_MAX, entries, by }
+    pub(super) fn new(entries: Vec<Entry>, goes_on: bool, by: EndpointId) -> Self {
+        Self { entries, goes_on, by }
+    }
+
+    /// Takes a page that begins otherwise for an empty one: it is in another order than the page that
+    /// it goes on from.
+    pub(super) fn beginning_with(mut self, first: Option<TxId>) -> Self {
+        if first.is_some() && self.entries.first().map(|entry| entry.id) != first {
+            self.entries.clear();
+        }
+        self
     }
 
     /// Where the page ends, if that is below the lowest slot of the list so far and its entries are
@@ -35,7 +44,8 @@ impl ListPage {
 
     /// The union of two answers to one page, as far down as both reach. An answer that does not
     /// reach below the list's lowest slot, or is not in order, is ignored in favour of the other
-    /// one: a node that keeps no more must not hide what follows.
+    /// one: a node that keeps no more must not hide what follows. The last entries of a slot are in
+    /// the order of one answer.
     pub(super) fn joined(self, other: Self, lowest: Option<Height>) -> Self {
         let low = match (self.end_below(lowest), other.end_below(lowest)) {
             (Some(end), Some(other)) => end.max(other),
@@ -48,7 +58,7 @@ impl ListPage {
         let by = if is_lower { other.by } else { self.by };
         let known: HashSet<TxId> = self.entries.iter().map(|entry| entry.id).collect();
         let more = other.entries.into_iter().filter(|entry| !known.contains(&entry.id));
-        let mut entries: Vec<Entry> = self.entries.into_iter().chain(more).collect();
+        let mut entries: Vec<Entry> = more.chain(self.entries).collect();
         let shown = entries.len();
         entries.retain(|entry| entry.slot >= low);
         entries.sort_by_key(|entry| Reverse(entry.slot));
@@ -69,7 +79,7 @@ mod tests {
             let id = TxId::solana(&[u8::try_from(*slot).unwrap(); 64]);
             Entry { slot: *slot, id, time: None, failed: false }
         };
-        ListPage::new(slots.iter().map(entry).collect(), by)
+        ListPage::new(slots.iter().map(entry).collect(), false, by)
     }
 
     /// A page that goes on below slot 9.
@@ -106,6 +116,26 @@ mod tests {
     fn the_newest_page_goes_no_further_than_both_answers() {
         let joined = page(&[9], ONE).joined(page(&[6, 5, 4], OTHER), None);
         assert_eq!(joined, ListPage { goes_on: true, ..page(&[9], OTHER) });
+    }
+
+    /// The next page may be requested from the last entry but one, and must begin with the last one.
+    #[test]
+    fn a_slot_ends_in_the_order_of_one_answer() {
+        let entry = |number: u8| Entry {
+            slot: 9,
+            id: TxId::solana(&[number; 64]),
+            time: None,
+            failed: false,
+        };
+        let page =
+            |of: &[u8], by| ListPage::new(of.iter().map(|it| entry(*it)).collect(), false, by);
+        let joined = page(&[1, 2, 3], ONE).joined(page(&[4, 3, 2, 5], OTHER), Some(9));
+        assert_eq!(joined, page(&[4, 5, 1, 2, 3], ONE));
+        let begun = |first: Option<u8>| {
+            let first = first.map(|number| entry(number).id);
+            page(&[1, 2], ONE).beginning_with(first).entries.len()
+        };
+        assert_eq!([begun(None), begun(Some(1)), begun(Some(2))], [2, 2, 0]);
     }
 
     /// What one answer shows below the other one is no end, and the page is of who showed it.

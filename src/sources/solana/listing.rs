@@ -149,6 +149,7 @@ impl Listing {
             before: list.before(),
             min_slot: list.min_slot().map(min_slot),
             lowest: list.lowest,
+            first: list.first(),
             is_newest: list.is_newest(is_first),
         }
     }

@@ -21,6 +21,7 @@ mod listing;
 mod open;
 mod owned;
 mod page_reader;
+mod page_sizes;
 mod price_wire;
 mod prices;
 #[cfg(test)]
@@ -51,6 +52,7 @@ use crate::rpc::{
 };
 use full_pages::PageOffers;
 use index_reach::{BusyAccount, IndexReach};
+use page_sizes::PageSizes;
 use prices::References;
 
 /// Solana by JSON-RPC nodes. Cheap to clone.
@@ -74,6 +76,7 @@ struct Inner {
     readers: Arc<AtomicUsize>,
     page_offers: PageOffers,
     reach: IndexReach,
+    page_sizes: PageSizes,
     /// The first block that endpoints were found to keep.
     first_kept: Mutex<BTreeMap<EndpointId, Height>>,
 }
@@ -88,6 +91,7 @@ impl SolanaSource {
             readers: Arc::default(),
             page_offers: PageOffers::default(),
             reach: IndexReach::default(),
+            page_sizes: PageSizes::default(),
             first_kept: Mutex::default(),
         };
         Self { inner: Arc::new(inner), references: Arc::default(), gateway: None, busy: None }

@@ -48,7 +48,7 @@ pub(super) fn seeded(seed: u64, dice: &mut Dice) -> Seeded {
         let known = NodeOptions::default();
         let mut options = NodeOptions { transactions_for_address, transaction_index, ..known };
         options.full_page_max = Dice::new(seed, 503).pick(&[100, 1_000]);
-        options.list_page_max = Dice::new(seed, 518 + at).pick(&[100, 1_000, 1_000, 1_000]);
+        options.list_page_max = Dice::new(seed, 518 + at).pick(&[20, 100, 1_000, 1_000]);
         if seed >= LIARS_FROM {
             lie(&mut options, &mut Dice::new(seed, 504 + at));
         }
