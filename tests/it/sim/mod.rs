@@ -58,8 +58,8 @@ const SEEDS: u64 = 500;
 const THREADS: usize = 2;
 /// Seeds that once failed.
 const KEPT_SEEDS: &[u64] = &[
-    240, 260, 301, 357, 489, 624, 646, 707, 729, 774, 1152, 1173, 1229, 1232, 1881, 3696, 4145,
-    4622,
+    240, 260, 301, 331, 357, 404, 448, 489, 624, 646, 707, 729, 774, 1152, 1173, 1229, 1232, 1881,
+    3696, 4145, 4622,
 ];
 /// Walks of a client until it has all, once nothing fails any more.
 const CALM_TRIES: usize = 60;
