@@ -76,6 +76,16 @@ fn a_reply_is_whole_where_it_holds_what_nodes_record() {
     assert!(!parse(failed.to_string().as_bytes()).unwrap().is_whole());
     failed["meta"]["err"] = "ProgramAccountNotFound".into();
     assert!(parse(failed.to_string().as_bytes()).unwrap().is_whole(), "no call was made");
+    // A list that is empty although the log shows an inner call is none.
+    for (log, whole) in [(true, false), (false, true)] {
+        let mut empty = bought().json();
+        empty["meta"]["innerInstructions"] = json!([]);
+        if !log {
+            let lines = empty["meta"]["logMessages"].as_array_mut().unwrap();
+            lines.retain(|line| !line.as_str().unwrap().ends_with("[2]"));
+        }
+        assert_eq!(parse(empty.to_string().as_bytes()).unwrap().is_whole(), whole);
+    }
 }
 
 #[test]

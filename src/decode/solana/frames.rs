@@ -40,6 +40,11 @@ pub(super) fn heights_from_logs(
     }
 }
 
+/// Whether the log contains a call inside an outer one.
+pub(super) fn show_inner_call(keys: &AccountKeys<'_>, logs: &[u8]) -> bool {
+    calls(keys, logs).iter().any(|(_, height)| *height > 1)
+}
+
 /// Program and height of each `Program <id> invoke [<height>]`, in the JSON array of lines.
 fn calls(keys: &AccountKeys<'_>, logs: &[u8]) -> Vec<(u8, u8)> {
     let mut calls = Vec::with_capacity(32);

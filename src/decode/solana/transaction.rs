@@ -33,7 +33,8 @@ pub struct Transaction {
     pub(super) instructions: Vec<Instruction>,
     /// Neither the node nor the log contained the heights of some calls.
     pub(super) has_guessed_heights: bool,
-    /// The reply holds both lists of token balances and that of inner calls, which may be empty.
+    /// The reply holds both lists of token balances and that of inner calls, which may be empty where
+    /// the log shows no inner call.
     pub(super) has_all_lists: bool,
     pub(super) accounts: Vec<u8>,
     /// The base58 texts of the calls' data.

@@ -222,18 +222,23 @@ async fn blocks_above_that_are_not_given_for_a_moment_are_waited_for() {
     }
 }
 
-/// A node that stores no inner calls gives null for them, so that a trade would be none.
+/// A node that stores no inner calls gives null for them, or an empty list next to a log that shows
+/// them, so that a trade would be none.
 #[tokio::test(start_paused = true)]
 async fn a_transaction_without_what_nodes_record_is_not_given() {
     const SLOT: Height = 250_000_000;
     let signature = id(SLOT, WALLETS);
-    for name in ["preTokenBalances", "postTokenBalances", "innerInstructions"] {
+    let lists = ["preTokenBalances", "postTokenBalances", "innerInstructions"];
+    let lacks = lists.map(|name| (name, Value::Null));
+    for (name, empty) in lacks.into_iter().chain([("innerInstructions", json!([]))]) {
         let given = signature.clone();
         let nodes = ScriptedNodes::new(move |(host, _, body)| {
             rpc(body, |method, _| {
                 let mut tx = transaction(SLOT, &given);
                 if host == "poor" {
-                    tx["meta"][name] = Value::Null;
+                    tx["meta"][name] = empty.clone();
+                    let line = format!("Program {} invoke [2]", Address::Solana(WALLET));
+                    tx["meta"]["logMessages"] = json!([line]);
                 }
                 Ok(if method == "getTransaction" { tx } else { json!({"data": [tx]}) })
             })
