@@ -15,6 +15,12 @@ use crate::rpc::EndpointId;
 
 /// Infos without a transfer that the list shows, after which the transaction counts as having none.
 const CUT_ANSWERS: u32 = 2;
+/// More answers of an endpoint that has returned internal transactions, where one lacks them: other
+/// servers behind its address may keep them.
+const MORE_ANSWERS: u32 = 3;
+/// Transactions in a row for which these have none, after which one more answer is enough: none of
+/// its servers keeps those of the blocks that are being read.
+const BARE_MAX: u32 = 8;
 /// Which endpoints return internal transactions. Servers behind one address differ, so an endpoint
 /// that returned some may return more; one that never did counts as without them only after several
 /// answers over time.
@@ -28,15 +34,29 @@ struct Giver {
     has_given: bool,
     /// Answers without internal transactions although there are some.
     lacked: SpacedRefusals,
+    /// Transactions in a row for which all answers lacked them.
+    bare: u32,
 }
 
 impl InternalGivers {
     pub(super) fn note(&mut self, id: EndpointId, has_given: bool, limits: &TronLimits) {
         let giver = self.by.entry(id).or_default();
         giver.has_given |= has_given;
-        if !has_given {
+        if has_given {
+            giver.bare = 0;
+        } else {
             giver.lacked.note(Instant::now(), limits);
         }
+    }
+
+    /// How many more answers to take from an endpoint.
+    pub(super) fn more_answers(&self, id: EndpointId) -> u32 {
+        let may_differ = |giver: &Giver| giver.has_given && giver.bare < BARE_MAX;
+        if self.by.get(&id).is_some_and(may_differ) { MORE_ANSWERS } else { 1 }
+    }
+
+    pub(super) fn note_bare(&mut self, id: EndpointId) {
+        self.by.entry(id).or_default().bare += 1;
     }
 
     pub(super) fn may_give(&self, id: EndpointId, limits: &TronLimits) -> bool {

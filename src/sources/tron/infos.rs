@@ -47,8 +47,22 @@ impl TronSource {
             if !answers.lacks_calls() {
                 break;
             }
-            match self.info_on(id, sent, (wallet, seen), &options.first_on(on)).await {
-                Ok(Some(tx)) => self.add_info(&mut answers, tx, on),
+            self.ask_giver(on, &mut answers, (id, sent, (wallet, seen)), options).await;
+        }
+        Ok(answers.into_best().map_or(Fetched::Missing, Fetched::Transaction))
+    }
+
+    /// Adds answers of one endpoint until one has inner calls.
+    async fn ask_giver(
+        &self,
+        on: EndpointId,
+        answers: &mut InfoAnswers<'_>,
+        (id, sent, of): (Word, &SentTx, (&Account, &SeenTx)),
+        options: &CallOptions,
+    ) {
+        for _ in 0..lock(&self.inner.internal_givers).more_answers(on) {
+            match self.info_on(id, sent, of, &options.first_on(on)).await {
+                Ok(Some(tx)) => self.add_info(answers, tx, on),
                 // An endpoint that fails may have inner calls. One that has returned none for long
                 // counts as having none.
                 lacking => {
@@ -60,10 +74,14 @@ impl TronSource {
                     if has_none {
                         lock(&self.inner.internal_givers).note(on, false, &self.inner.limits);
                     }
+                    return;
                 }
             }
+            if !answers.lacks_calls() {
+                return;
+            }
         }
-        Ok(answers.into_best().map_or(Fetched::Missing, Fetched::Transaction))
+        lock(&self.inner.internal_givers).note_bare(on);
     }
 
     pub(super) fn add_info(
@@ -167,6 +185,32 @@ mod tests {
             }
             assert_eq!(source.blind_spots(), Doubts::INNER_CALLS);
         }
+    }
+
+    /// Of the servers behind one address, three of four keep no internal transactions.
+    #[tokio::test(start_paused = true)]
+    async fn internal_transactions_of_one_server_of_four_are_found() {
+        let asked = AtomicU64::new(0);
+        let nodes = info_nodes(move |_, _| {
+            sale(TOKEN, asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(4))
+        });
+        let source = fake::source(&HOSTS[..1], &nodes, TronLimits::default());
+        for _ in 0..4 {
+            assert!(has_internal(&given(&source, &listed(&["SUCCESS"])).await));
+        }
+    }
+
+    /// A node that keeps them since some block has none below: two answers each are enough there.
+    #[tokio::test(start_paused = true)]
+    async fn an_endpoint_without_older_internal_transactions_is_not_asked_for_ever() {
+        let asked = AtomicU64::new(0);
+        let nodes = info_nodes(move |_, _| sale(TOKEN, asked.fetch_add(1, Ordering::Relaxed) == 0));
+        let source = fake::source(&HOSTS[..1], &nodes, TronLimits::default());
+        for _ in 0..13 {
+            given(&source, &listed(&["SUCCESS"])).await;
+        }
+        // One with them, eight of four answers, four of two.
+        assert_eq!(nodes.count("infobyid"), 1 + 8 * 4 + 4 * 2);
     }
 
     /// WTRX pays out by an inner call what it changes back.
