@@ -1,7 +1,8 @@
 //! The times of fetched transactions: those that their list shows, else those of their blocks.
 //!
-//! Logs have times at few nodes, and at some of these wrong ones. So a block of each part is read
-//! too: where its time is another one, or later blocks have earlier times, all blocks are read.
+//! Logs have times at few nodes, and at some of these wrong ones; lists of an index are one answer.
+//! So a block of each part is read too: where its time is another one, or later blocks have earlier
+//! times, all blocks are read.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +18,8 @@ use crate::domain::{Height, UnixSeconds};
 use crate::rpc::{CallOptions, UpstreamError};
 use crate::sources::chunk::RawTx;
 
-/// Times of blocks by logs.
-type LogTimes = BTreeMap<Height, UnixSeconds>;
+/// Times of blocks by logs or lists.
+type ListedTimes = BTreeMap<Height, UnixSeconds>;
 
 impl EvmSource {
     /// Fetches with block times, as far as the list does not contain them.
@@ -30,7 +31,8 @@ impl EvmSource {
         let all = || wanted.iter().map(|one| &one.candidate);
         let untimed: BTreeSet<Height> =
             all().filter(|one| one.time.is_none()).map(|one| one.block).collect();
-        let shown: LogTimes = all().filter_map(|one| Some((one.block, log_time(one)?))).collect();
+        let shown: ListedTimes =
+            all().filter_map(|one| Some((one.block, listed_time(one)?))).collect();
         let witness = shown.keys().next().copied();
         let (given, witness) = join(
             try_join(self.fetch(wanted, options), self.times(untimed, options)),
@@ -39,7 +41,7 @@ impl EvmSource {
         .await;
         let ((mut fetched, missing), mut times) = given?;
         if !are_right(&shown, witness.as_ref()) {
-            tracing::debug!("logs have other times than their blocks");
+            tracing::debug!("listed times are not those of the blocks");
             for one in fetched.iter_mut().filter(|one| shown.contains_key(&one.tx.block)) {
                 one.candidate.time = None;
             }
@@ -48,7 +50,7 @@ impl EvmSource {
         Ok(FetchResult { fetched, times, missing })
     }
 
-    /// `None` where the block is not available: the times of logs are believed then.
+    /// `None` where the block is not available: listed times are believed then.
     async fn witness(&self, height: Option<Height>, options: &CallOptions) -> Option<BlockHead> {
         self.block_at(height?, &options.failing_soon()).await.ok()?.0
     }
@@ -71,13 +73,12 @@ impl FetchResult {
     }
 }
 
-/// The time that a log shows.
-fn log_time(candidate: &Candidate) -> Option<UnixSeconds> {
-    let is_logged = candidate.transfer.is_some_and(|transfer| transfer.is_logged);
-    candidate.time.filter(|_| is_logged && candidate.whole.is_none())
+/// The time that a log or a list shows. One with the whole transaction is of its block's header.
+fn listed_time(candidate: &Candidate) -> Option<UnixSeconds> {
+    candidate.time.filter(|_| candidate.whole.is_none())
 }
 
-fn are_right(shown: &LogTimes, witness: Option<&BlockHead>) -> bool {
+fn are_right(shown: &ListedTimes, witness: Option<&BlockHead>) -> bool {
     let is_same = |block: &BlockHead| shown.get(&block.number).is_none_or(|at| *at == block.time);
     shown.values().is_sorted() && witness.is_none_or(is_same)
 }
@@ -92,8 +93,8 @@ mod tests {
     use super::super::texts::hex_text;
     use super::*;
 
-    /// The times with which transactions of blocks 5 and 9 come whose logs show others.
-    async fn timed(shown: [u32; 2]) -> Vec<(Height, UnixSeconds)> {
+    /// The times with which transactions of blocks 5 and 9 come whose logs or lists show others.
+    async fn timed(is_logged: bool, shown: [u32; 2]) -> Vec<(Height, UnixSeconds)> {
         let nodes = nodes(|_, method, params| {
             let id = params[0].as_str().unwrap_or_default().to_owned();
             let block = if id == hex_text(&[5; 32]) { "0x5" } else { "0x9" };
@@ -115,7 +116,7 @@ mod tests {
                 _ => Value::Null,
             })
         });
-        let transfer = Some(TokenTransfer { wallet: WALLET, is_logged: true });
+        let transfer = is_logged.then_some(TokenTransfer { wallet: WALLET, is_logged });
         let one = |(block, time): (u8, u32)| {
             let bare = Candidate::bare([block; 32], block.into());
             let time = Some(UnixSeconds(time));
@@ -130,11 +131,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn times_of_logs_that_are_not_those_of_their_blocks_are_not_believed() {
+    async fn times_of_logs_and_lists_that_are_not_those_of_their_blocks_are_not_believed() {
         let right = [(9, UnixSeconds(900)), (5, UnixSeconds(500))];
-        assert_eq!(timed([1, 1]).await, right, "all wrong");
-        assert_eq!(timed([500, 499]).await, right, "not in order");
-        // The block that is read shows nothing wrong: the others' logs are believed.
-        assert_eq!(timed([500, 800]).await, [(9, UnixSeconds(800)), right[1]]);
+        for is_logged in [true, false] {
+            assert_eq!(timed(is_logged, [1, 1]).await, right, "all wrong");
+            assert_eq!(timed(is_logged, [500, 499]).await, right, "not in order");
+            // The block that is read shows nothing wrong: the others are believed.
+            let believed = [(9, UnixSeconds(800)), right[1]];
+            assert_eq!(timed(is_logged, [500, 800]).await, believed);
+        }
     }
 }
