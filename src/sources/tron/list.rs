@@ -206,7 +206,10 @@ impl IndexedList {
         let circles = page.fingerprint.is_some() && page.fingerprint == *fingerprint;
         // An earlier answer had entries.
         let vanished = self.tops > 0 && self.cursor.is_first && page.rows.is_empty();
-        unordered || vanished || above || circles || (self.is_cut(page) && self.pager.misses() == 0)
+        // Its cursor leads past the entries that it lacks.
+        let bare = page.items == 0 && page.fingerprint.is_some();
+        let is_cut = self.is_cut(page) && self.pager.misses() == 0;
+        unordered || vanished || above || circles || bare || is_cut
     }
 
     /// Whether a page is full, of one moment, and without a cursor: then it shows nothing below,
@@ -307,6 +310,23 @@ mod tests {
         }
         list.absorb(&page(&[], None), OTHER);
         assert_eq!(list.frontier(0), None);
+    }
+
+    #[test]
+    fn an_empty_page_with_a_cursor_is_asked_for_again() {
+        let mut first = IndexedList::new(100);
+        assert!(!first.absorb(&page(&[], Some("a")), ONE));
+        assert_eq!((first.frontier(0), &first.cursor.fingerprint), (Some(100), &None));
+        let mut list = begun(&[(90, 1), (80, 2)], Some("a"));
+        for misses in 1..4 {
+            assert!(!list.absorb(&page(&[], Some("b")), ONE));
+            assert_eq!((list.misses(), list.frontier(0)), (misses, Some(80)));
+            assert_eq!(list.cursor.fingerprint, None);
+        }
+        // One whose entries are of no interest is followed.
+        let approvals = Page { items: 200, ..page(&[], Some("b")) };
+        assert!(list.absorb(&approvals, ONE));
+        assert_eq!(list.cursor.fingerprint.as_deref(), Some("b"));
     }
 
     #[test]
