@@ -60,7 +60,8 @@ impl TronSource {
         (id, sent, of): (Word, &SentTx, (&Account, &SeenTx)),
         options: &CallOptions,
     ) {
-        for _ in 0..lock(&self.inner.internal_givers).more_answers(on) {
+        let most = lock(&self.inner.internal_givers).more_answers(on);
+        for _ in 0..most {
             match self.info_on(id, sent, of, &options.first_on(on)).await {
                 Ok(Some(tx)) => self.add_info(answers, tx, on),
                 // An endpoint that fails may have inner calls. One that has returned none for long
