@@ -8,9 +8,11 @@ mod solana;
 mod tests;
 pub(crate) mod words;
 
+use super::error::UpstreamError;
 use super::policy::{Failure, RetryDecision};
 use super::secret::TEXT_MAX;
 use super::transport::TransportError;
+pub(crate) use solana::UNKNOWN_SIGNATURE;
 
 /// The methods to which a rule applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -265,6 +267,11 @@ pub(crate) fn may_be_behind(code: i64, message: &str) -> bool {
     let text = message.to_lowercase();
     let is_missing = MISSING_CODES.contains(&code) || words::holds(&text, words::MISSING);
     is_missing && !words::holds(&text, words::OLD)
+}
+
+/// Whether an error says that there is no such thing: a node answers then.
+pub(super) fn is_unknown(error: &UpstreamError) -> bool {
+    matches!(error, UpstreamError::Rpc { code: UNKNOWN_SIGNATURE, .. })
 }
 
 /// Whether an error of `eth_call` means that the contract itself fails, on every node.

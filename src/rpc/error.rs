@@ -2,9 +2,6 @@
 
 use crate::domain::Height;
 
-/// Agave's code for a signature that the node does not know; older ones answer `[]` or `null`.
-pub(crate) const UNKNOWN_SIGNATURE: i64 = -32020;
-
 /// The result of a query to a chain's nodes.
 pub(crate) type Result<T, E = UpstreamError> = std::result::Result<T, E>;
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::error::{Result, UNKNOWN_SIGNATURE, UpstreamError};
+use super::classify::is_unknown;
+use super::error::{Result, UpstreamError};
 use super::pool::CallOptions;
 
 /// Longest wait for a probe: longer than the cooldown of an endpoint that has just failed.
@@ -64,7 +65,7 @@ impl OwnFailure {
 /// Whether a probe is answered in time, if only with the error that there is no such thing.
 pub(crate) async fn is_answered<T>(probe: impl Future<Output = Result<T>>) -> bool {
     let answer = timeout(PROBE_WAIT, probe).await;
-    matches!(answer, Ok(Ok(_) | Err(UpstreamError::Rpc { code: UNKNOWN_SIGNATURE, .. })))
+    answer.is_ok_and(|answer| answer.err().is_none_or(|error| is_unknown(&error)))
 }
 
 #[cfg(test)]

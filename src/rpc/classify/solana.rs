@@ -7,6 +7,9 @@ use crate::rpc::policy::RetryDecision::{
     Fatal, ReduceBatch, Refused, Retry, RetryElsewhere, SlowDown, Unsupported,
 };
 
+/// Agave's code for a signature that the node does not know; older ones answer `[]` or `null`.
+pub(crate) const UNKNOWN_SIGNATURE: i64 = -32020;
+
 /// The first matching row decides.
 pub(super) const TABLE: &[Rule] = &[
     Rule::text(&["batch", "response too large", "response is too"], ReduceBatch).in_batch(),
@@ -21,7 +24,7 @@ pub(super) const TABLE: &[Rule] = &[
     Rule::code(&[-32011], Unsupported),
     // Blocks cleaned up; slots skipped, or missing in a snapshot or in long-term storage; excluded
     // from an index; an unknown transaction version; an unknown signature.
-    Rule::code(&[-32001, -32007, -32009, -32010, -32015, -32020], RetryElsewhere),
+    Rule::code(&[-32001, -32007, -32009, -32010, -32015, UNKNOWN_SIGNATURE], RetryElsewhere),
     Rule::code(&[-32004], RetryElsewhere).on(Methods::Blocks),
     // Not available yet, unhealthy, behind, or without its long-term storage.
     Rule::code(&[-32004, -32005, -32014, -32016, -32019], Retry),

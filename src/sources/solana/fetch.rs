@@ -10,10 +10,8 @@ use super::list_page::ListPage;
 use super::timeline::Timed;
 use crate::decode::solana::{self as decoder, Transaction};
 use crate::domain::{Address, Height, TxId, UnixSeconds};
-use crate::rpc::batch::{Call, CallResponse};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{Result, UNKNOWN_SIGNATURE, UpstreamError};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::classify::UNKNOWN_SIGNATURE;
+use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Result, UpstreamError};
 use crate::sources::chunk::{FoundTx, RawTx};
 
 /// A request for a page of a list.

@@ -2,7 +2,8 @@
 
 use super::{ListEvent, ListReader};
 use crate::domain::Doubts;
-use crate::rpc::error::{Result, UNKNOWN_SIGNATURE, UpstreamError};
+use crate::rpc::classify::UNKNOWN_SIGNATURE;
+use crate::rpc::{Result, UpstreamError};
 use crate::sources::chunk::RawChunk;
 use crate::sources::prefetch::{ChunkSizes, PrefetchReader, Prefetcher, Urgency};
 use crate::sources::solana::existence::Existence;
