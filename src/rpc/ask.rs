@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::classify::classify;
 use super::endpoint::EndpointId;
-use super::error::UpstreamError;
+use super::error::Result;
 use super::exchange::{Ask, Received};
 use super::policy::Failure;
 use super::policy::RetryDecision::{self, Fatal, Refused, Retry, SlowDown, Unknown, Unsupported};
@@ -58,7 +58,7 @@ impl Pool {
         ask: &Ask,
         read: fn(u16, &[u8]) -> ReplyClass,
         options: &CallOptions,
-    ) -> Result<Reply, UpstreamError> {
+    ) -> Result<Reply> {
         let mut open = PendingCall::new(0, options);
         loop {
             let needs = open.needs(options, ask.name, 1);

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use super::classify::classify;
 use super::endpoint::EndpointId;
 use super::endpoint_set::EndpointSet;
-use super::error::UpstreamError;
+use super::error::{Result, UpstreamError};
 use super::exchange::{Ask, Received};
 use super::jsonrpc::{self, DecodeError, RpcError};
 use super::own_failure::{OwnFailure, is_answered};
@@ -40,7 +40,7 @@ pub struct CallResponse {
     pub request: u64,
 }
 
-pub(crate) type CallAnswer = Result<CallResponse, UpstreamError>;
+pub(crate) type CallAnswer = Result<CallResponse>;
 
 /// The outcome of one batch request.
 #[derive(Default)]
@@ -90,7 +90,7 @@ impl Pool {
         calls: &[Call],
         probe: &Value,
         options: &CallOptions,
-    ) -> Result<Vec<CallAnswer>, UpstreamError> {
+    ) -> Result<Vec<CallAnswer>> {
         let mut own = OwnFailure::new(options, self.retries_max());
         let mut answers = self.batch(calls, own.options()).await;
         loop {

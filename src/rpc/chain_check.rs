@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use super::endpoint::EndpointId;
-use super::error::UpstreamError;
+use super::error::{Result, UpstreamError};
 use super::pool::Pool;
 use crate::domain::lock;
 
@@ -51,10 +51,7 @@ pub(crate) enum ChainCheck {
 
 impl ChainCheck {
     /// Compares the answer to a chain query with the expected chain.
-    pub(crate) fn of<T: PartialEq>(
-        reported: Result<Option<T>, UpstreamError>,
-        expected: &T,
-    ) -> Self {
+    pub(crate) fn of<T: PartialEq>(reported: Result<Option<T>>, expected: &T) -> Self {
         match reported {
             Ok(Some(reported)) if reported == *expected => Self::Match,
             Ok(Some(_)) => Self::Mismatch,
@@ -217,7 +214,7 @@ impl ChainChecks {
         pool: &Pool,
         method: &'static str,
         ask: impl Fn(EndpointId) -> BoxFuture<'static, ChainCheck>,
-    ) -> Result<CheckOutcome, UpstreamError> {
+    ) -> Result<CheckOutcome> {
         let (unknown, before) = (self.due_for_check(pool), self.known());
         if !unknown.is_empty() {
             let round = self.join_or_start(pool, &unknown, (method, ask));
@@ -306,7 +303,7 @@ impl ChainChecks {
         pool: &Pool,
         queried: &[EndpointId],
         before: &HashMap<EndpointId, bool>,
-    ) -> Result<CheckOutcome, UpstreamError> {
+    ) -> Result<CheckOutcome> {
         let endpoints = pool.endpoints();
         let known = self.known();
         let is_wrong = |id: &EndpointId| known.get(id) == Some(&false);
@@ -354,10 +351,10 @@ async fn query_twice(
 
 /// Runs `open`, the first part of a read, concurrently with the chain check; repeats it if its
 /// answers may come from an endpoint that was excluded.
-pub(crate) async fn checked<T, F: Future<Output = Result<T, UpstreamError>>>(
-    check: impl Future<Output = Result<CheckOutcome, UpstreamError>>,
+pub(crate) async fn checked<T, F: Future<Output = Result<T>>>(
+    check: impl Future<Output = Result<CheckOutcome>>,
     open: impl Fn() -> F,
-) -> Result<T, UpstreamError> {
+) -> Result<T> {
     let (check, opened) = (std::pin::pin!(check), std::pin::pin!(open()));
     let (nodes, opened) = match select(check, opened).await {
         Either::Left((nodes, opened)) => (nodes?, Either::Left(opened)),
@@ -399,7 +396,7 @@ mod tests {
 
         /// A check in which the first endpoint answers so, one question after the other, and the
         /// others are right.
-        async fn check(&self, answers: &[ChainCheck]) -> Result<CheckOutcome, UpstreamError> {
+        async fn check(&self, answers: &[ChainCheck]) -> Result<CheckOutcome> {
             let answers = Arc::new(Mutex::new(VecDeque::from(answers.to_vec())));
             let first = self.pool.endpoints().first().map(|one| one.id);
             let ask = |id: EndpointId| {
@@ -412,7 +409,7 @@ mod tests {
             outcome
         }
 
-        async fn traces(&self) -> Result<Value, UpstreamError> {
+        async fn traces(&self) -> Result<Value> {
             let answer = self.pool.call("traces", json!([]), &options()).await?;
             Ok(serde_json::from_str(answer.result.get()).unwrap())
         }

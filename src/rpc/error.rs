@@ -57,9 +57,7 @@ impl UpstreamError {
 }
 
 /// The answer; `None` for an error that a node returns, such as a reverted call.
-pub(crate) fn unless_refused<T>(
-    answered: Result<T, UpstreamError>,
-) -> Result<Option<T>, UpstreamError> {
+pub(crate) fn unless_refused<T>(answered: Result<T>) -> Result<Option<T>> {
     match answered {
         Err(UpstreamError::Rpc { .. }) => Ok(None),
         answered => answered.map(Some),
@@ -67,9 +65,7 @@ pub(crate) fn unless_refused<T>(
 }
 
 /// The answer; `None` for an error that a retry soon would repeat.
-pub(crate) fn unless_final<T>(
-    answered: Result<T, UpstreamError>,
-) -> Result<Option<T>, UpstreamError> {
+pub(crate) fn unless_final<T>(answered: Result<T>) -> Result<Option<T>> {
     match answered {
         Err(error) if error.is_final() => Ok(None),
         answered => answered.map(Some),

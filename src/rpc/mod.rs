@@ -2,32 +2,32 @@
 //!
 //! Never writes anything. URLs and keys of nodes never reach an error, a log or a metric.
 
-pub(crate) mod ask;
-pub(crate) mod batch;
-pub(crate) mod chain_check;
+mod ask;
+mod batch;
+mod chain_check;
 pub(crate) mod classify;
-pub(crate) mod endpoint;
-pub(crate) mod endpoint_set;
-pub(crate) mod error;
-pub(crate) mod exchange;
+mod endpoint;
+mod endpoint_set;
+mod error;
+mod exchange;
 mod http;
 pub(crate) mod jsonrpc;
-pub(crate) mod limits;
+mod limits;
 mod named_rate;
-pub(crate) mod own_failure;
+mod own_failure;
 mod policy;
-pub(crate) mod pool;
-pub(crate) mod priority;
+mod pool;
+mod priority;
 mod rate;
 mod refusals;
 mod retry;
-pub(crate) mod scheduler;
+mod scheduler;
 #[cfg(test)]
 pub(crate) mod scripted;
 mod secret;
 pub(crate) mod selection;
 mod send;
-pub(crate) mod transport;
+mod transport;
 
 pub use ask::{Reply, ReplyClass};
 pub(crate) use batch::CallAnswer;
@@ -41,6 +41,7 @@ pub use exchange::Ask;
 pub use http::{HttpSetupError, HttpTransport};
 pub(crate) use jsonrpc::{CallOutcome, RpcError};
 pub use limits::PoolLimits;
+pub(crate) use own_failure::{OwnFailure, is_answered};
 pub use pool::{CallOptions, Pool};
 pub use priority::Priority;
 pub use rate::{RateAccount, RateShare};

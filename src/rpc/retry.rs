@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::classify::{is_time_out, may_be_of_call};
 use super::endpoint::{Endpoint, EndpointId};
 use super::endpoint_set::EndpointSet;
-use super::error::UpstreamError;
+use super::error::{Result, UpstreamError};
 use super::policy::RetryDecision::{
     self, Fatal, ReduceBatch, ReduceRange, Refused, Retry, RetryElsewhere, SlowDown, Unknown,
     Unsupported,
@@ -118,7 +118,7 @@ impl Pool {
         options: &CallOptions,
         sent: Sent,
         observation: &Observation,
-    ) -> Result<(PendingCall, Duration), UpstreamError> {
+    ) -> Result<(PendingCall, Duration)> {
         let Observation { decision, method, failure, .. } = observation;
         let limits = &self.inner.limits;
         let mut again = open.after(sent);

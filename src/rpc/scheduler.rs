@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::endpoint::{Endpoint, EndpointId};
 use super::endpoint_set::EndpointSet;
-use super::error::UpstreamError;
+use super::error::{Result, UpstreamError};
 use super::limits::PoolLimits;
 use super::priority::Priority;
 use super::selection;
@@ -83,7 +83,7 @@ impl Needs {
 
 struct Waiter {
     needs: Needs,
-    grant: oneshot::Sender<Result<Permit, UpstreamError>>,
+    grant: oneshot::Sender<Result<Permit>>,
 }
 
 #[derive(Default)]
@@ -214,7 +214,7 @@ impl Admission {
     }
 
     /// Waits for a permit. Dropping the future removes the waiter from the queue.
-    pub(super) async fn admit(self: &Arc<Self>, needs: Needs) -> Result<Permit, UpstreamError> {
+    pub(super) async fn admit(self: &Arc<Self>, needs: Needs) -> Result<Permit> {
         let mut lapsed = false;
         loop {
             let (grant, granted) = oneshot::channel();
@@ -230,8 +230,8 @@ impl Admission {
 
     async fn wait_for_grant(
         self: &Arc<Self>,
-        mut granted: oneshot::Receiver<Result<Permit, UpstreamError>>,
-    ) -> Result<Permit, UpstreamError> {
+        mut granted: oneshot::Receiver<Result<Permit>>,
+    ) -> Result<Permit> {
         let watch = Watch { admission: self, id: self.state().new_watch() };
         loop {
             let wakes = watch.keep();
@@ -302,7 +302,7 @@ impl Admission {
     }
 
     /// Queues a waiter after those of its rank, or before them if its permit expired.
-    fn enqueue(&self, waiter: Waiter, lapsed: bool) -> Result<(), UpstreamError> {
+    fn enqueue(&self, waiter: Waiter, lapsed: bool) -> Result<()> {
         let mut state = self.state();
         state.check(&waiter.needs, &self.limits, Instant::now())?;
         if state.waiting >= self.limits.waiting_max {
@@ -388,7 +388,7 @@ impl State {
     }
 
     /// Returns an error if waiting for this request is useless.
-    fn check(&self, needs: &Needs, limits: &PoolLimits, now: Instant) -> Result<(), UpstreamError> {
+    fn check(&self, needs: &Needs, limits: &PoolLimits, now: Instant) -> Result<()> {
         let is_replaced = self.is_replaced(needs, now);
         // An endpoint in its first pauses will answer soon, and its answer counts, so it gets the
         // longer wait.

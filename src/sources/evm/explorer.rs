@@ -19,10 +19,7 @@ use super::page_sizes::PageSizes;
 use super::sent_witness::SentWitness;
 use super::texts::hex_text;
 use crate::domain::{Doubts, Height};
-use crate::rpc::ask::Reply;
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, EndpointId, Reply, Result, UpstreamError};
 
 /// Rows per page at first: every index returns that many.
 const ROWS_FIRST: usize = 1_000;
@@ -110,13 +107,13 @@ impl ExplorerLister {
     }
 
     /// The height that all lists have reached.
-    pub(super) async fn head(&self) -> Result<Option<Height>, UpstreamError> {
+    pub(super) async fn head(&self) -> Result<Option<Height>> {
         Box::pin(self.reach.head(None)).await
     }
 
     /// The next window that all lists have passed. Cancel safe: an answer in flight is requested
     /// again.
-    pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
+    pub(super) async fn next(&mut self) -> Result<Option<Window>> {
         loop {
             if self.merge.is_done() {
                 return Ok(None);
@@ -139,7 +136,7 @@ impl ExplorerLister {
     /// The next window before its endpoints have confirmed that their lists did not fall back
     /// meanwhile: its transactions may be prefetched but not delivered. `None` if there is none.
     /// Cancel safe as [`Self::next`] is.
-    pub(super) async fn likely(&mut self) -> Result<Option<Window>, UpstreamError> {
+    pub(super) async fn likely(&mut self) -> Result<Option<Window>> {
         while !self.is_top_checked && !self.merge.is_done() {
             self.check_for_calls().await?;
             self.check_counts().await?;
@@ -184,7 +181,7 @@ impl ExplorerLister {
 
     /// Queries one page of each list that the next window needs. Each is queried twice, because a
     /// cut page, or one of a server that lags, looks like any other; once if it confirms an end.
-    async fn round(&mut self) -> Result<(), UpstreamError> {
+    async fn round(&mut self) -> Result<()> {
         if !self.is_top_checked {
             self.reach.forget_old();
         }
@@ -219,7 +216,7 @@ impl ExplorerLister {
 
     /// If the list lacks transactions that the sent count includes: checks whether the count is one
     /// of transactions (that of a contract is not), and gets a second answer about it.
-    async fn check_counts(&mut self) -> Result<(), UpstreamError> {
+    async fn check_counts(&mut self) -> Result<()> {
         let Some(witness) = self.witness.as_mut() else { return Ok(()) };
         let is_doubtful = self.merge.lacks_counts() || self.merge.refutes_counts();
         if is_doubtful && !witness.is_confirmed() {
@@ -239,7 +236,7 @@ impl ExplorerLister {
         Ok(())
     }
 
-    async fn page(&self, list: ExplorerList, ask: &PageAsk) -> Result<Reply, UpstreamError> {
+    async fn page(&self, list: ExplorerList, ask: &PageAsk) -> Result<Reply> {
         let rows = ask.rows.unwrap_or(self.rows);
         let wallet = hex_text(&self.client.subject.wallet);
         let request = wire::page_ask(list, wallet, ask, rows);
@@ -253,7 +250,7 @@ impl ExplorerLister {
         ask: PageAsk,
         replies: [Reply; 2],
         known: &BTreeSet<EndpointId>,
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<()> {
         let [one, two] = replies;
         for reply in [&one, &two] {
             if !self.had_reached(reply.endpoint, ask.end, known).await? {
@@ -289,7 +286,7 @@ impl ExplorerLister {
         ask: PageAsk,
         reply: Reply,
         known: &BTreeSet<EndpointId>,
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<()> {
         if !self.had_reached(reply.endpoint, ask.end, known).await? {
             return Ok(());
         }
@@ -307,7 +304,7 @@ impl ExplorerLister {
         endpoint: EndpointId,
         height: Height,
         known: &BTreeSet<EndpointId>,
-    ) -> Result<bool, UpstreamError> {
+    ) -> Result<bool> {
         let reach = self.reach.of(endpoint, height, known).await?;
         if reach == Reach::Behind {
             self.wait_for_lagging(endpoint).await?;
@@ -315,11 +312,7 @@ impl ExplorerLister {
         Ok(reach == Reach::Reached)
     }
 
-    fn rows_of(
-        &self,
-        list: ExplorerList,
-        reply: &Reply,
-    ) -> Result<(EndpointId, Vec<ListRow>), UpstreamError> {
+    fn rows_of(&self, list: ExplorerList, reply: &Reply) -> Result<(EndpointId, Vec<ListRow>)> {
         let rows = wire::rows(list, &reply.body, &self.client.subject.wallet);
         let what = || format!("{}: a row cannot be read", list.action());
         let rows = rows.ok_or_else(|| self.client.pool.malformed(reply.endpoint, what()))?;
@@ -332,7 +325,7 @@ impl ExplorerLister {
         ask: PageAsk,
         endpoint: EndpointId,
         page: Vec<ListRow>,
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<()> {
         let (count, asked) = (page.len(), ask.rows.unwrap_or(self.rows));
         let of = (endpoint, list);
         // A page that confirms an end is shorter than the two before it.
@@ -367,7 +360,7 @@ impl ExplorerLister {
         list: ExplorerList,
         ask: PageAsk,
         error: UpstreamError,
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<()> {
         // 413: the response exceeds the size limit.
         let too_large = matches!(error, UpstreamError::Rpc { code, .. } if [PAGE_TOO_LARGE, 413].contains(&code));
         if too_large && ask.rows.is_none() && self.rows > ROWS_MIN {
@@ -391,7 +384,7 @@ impl ExplorerLister {
 
     /// Handles an answer that lacks known rows: its list may have fallen back since its height was
     /// queried, so that is queried again before the next page.
-    async fn miss(&mut self, endpoint: EndpointId) -> Result<(), UpstreamError> {
+    async fn miss(&mut self, endpoint: EndpointId) -> Result<()> {
         if !self.is_top_checked {
             self.reach.forget();
         }
@@ -399,7 +392,7 @@ impl ExplorerLister {
     }
 
     /// Tries another endpoint next, or the same one after a pause.
-    async fn wait_for_lagging(&mut self, endpoint: EndpointId) -> Result<(), UpstreamError> {
+    async fn wait_for_lagging(&mut self, endpoint: EndpointId) -> Result<()> {
         self.lags += 1;
         self.avoid = Some(endpoint);
         if self.lags > LAGS_MAX {
@@ -417,7 +410,7 @@ impl ExplorerLister {
 
     /// Checks that the endpoints of the newest pages still show rows as new as before: if a list
     /// has fallen back meanwhile, its pages may lack the newest rows.
-    async fn check_top(&mut self) -> Result<(), UpstreamError> {
+    async fn check_top(&mut self) -> Result<()> {
         if self.is_top_checked || !self.merge.is_ready() {
             return Ok(());
         }
@@ -443,7 +436,7 @@ impl ExplorerLister {
 
     /// Queries the height of an endpoint's list of calls again, if it was unknown before its pages.
     /// True if it is known now: the pages may be from a list that lagged, and are queried again.
-    async fn check_calls_reach(&mut self, endpoint: EndpointId) -> Result<bool, UpstreamError> {
+    async fn check_calls_reach(&mut self, endpoint: EndpointId) -> Result<bool> {
         let is_done = self.is_looked_again || !self.is_read(ExplorerList::Calls);
         if is_done || self.reach.calls_were_known(endpoint, self.high) {
             return Ok(false);
@@ -483,7 +476,7 @@ impl ExplorerLister {
 
     /// Checks the wrapped coin's contract if the wallet has no call: it gives native coin
     /// constantly, so if it has no call either, the index lists none.
-    async fn check_for_calls(&mut self) -> Result<(), UpstreamError> {
+    async fn check_for_calls(&mut self) -> Result<()> {
         let is_ended = self.merge.on_list(ExplorerList::Calls, |list| list.is_ended());
         if self.calls != Calls::Unseen || is_ended == Some(false) {
             return Ok(());

@@ -12,11 +12,7 @@ use super::explorer_wire::{self as wire, ExplorerList, NOT_INDEXED, PAGE_TOO_LAR
 use super::list_client::ListClient;
 use super::texts::hex_text;
 use crate::domain::{Height, lock};
-use crate::rpc::ask::Reply;
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::UpstreamError;
-use crate::rpc::exchange::Ask;
-use crate::rpc::pool::{CallOptions, Pool};
+use crate::rpc::{Ask, CallOptions, EndpointId, Pool, Reply, Result, UpstreamError};
 
 /// A height above all blocks: indexes take it as "up to the newest".
 const NEWEST: Height = 999_999_999_999;
@@ -170,7 +166,7 @@ impl ExplorerReach {
 
     /// Queries the height of the only endpoint, if there is one alone, before pages up to a height:
     /// it may have fallen back since an earlier read, and caught up again by the end of this one.
-    pub(super) async fn look_before(&self, height: Height) -> Result<(), UpstreamError> {
+    pub(super) async fn look_before(&self, height: Height) -> Result<()> {
         let all = self.client.pool.endpoints();
         let [only] = all.as_slice() else { return Ok(()) };
         if self.known().is_empty() && !self.is_far_above(only.id, height) {
@@ -195,7 +191,7 @@ impl ExplorerReach {
         endpoint: EndpointId,
         height: Height,
         known: &BTreeSet<EndpointId>,
-    ) -> Result<Reach, UpstreamError> {
+    ) -> Result<Reach> {
         if self.client.pool.endpoints().len() < 2 && self.is_far_above(endpoint, height) {
             return Ok(Reach::Reached);
         }
@@ -242,7 +238,7 @@ impl ExplorerReach {
         endpoint: EndpointId,
         list: ExplorerList,
         high: Height,
-    ) -> Result<Option<[Height; 2]>, UpstreamError> {
+    ) -> Result<Option<[Height; 2]>> {
         let is_calls = list == ExplorerList::Calls;
         if is_calls && lock(&self.unknown_calls).contains(&endpoint) {
             return Ok(None);
@@ -284,10 +280,7 @@ impl ExplorerReach {
     /// Height of an endpoint's lists: by their newest rows of busy accounts, else by the head that
     /// it reports less the chain's lag. Several servers may answer; the one furthest behind counts.
     /// `on`: this endpoint, else any that works.
-    pub(super) async fn head(
-        &self,
-        on: Option<EndpointId>,
-    ) -> Result<Option<Height>, UpstreamError> {
+    pub(super) async fn head(&self, on: Option<EndpointId>) -> Result<Option<Height>> {
         let endpoint = self.endpoint(on).await?;
         let here = self.client.on(endpoint);
         let (transactions, tokens, calls, reported) = join4(
@@ -326,7 +319,7 @@ impl ExplorerReach {
         reach.note(endpoint, list, &rows);
     }
 
-    async fn endpoint(&self, on: Option<EndpointId>) -> Result<EndpointId, UpstreamError> {
+    async fn endpoint(&self, on: Option<EndpointId>) -> Result<EndpointId> {
         let all = self.client.pool.endpoints();
         let only = all.first().filter(|_| all.len() == 1).map(|endpoint| endpoint.id);
         if let Some(endpoint) = on.or(only) {
@@ -368,7 +361,7 @@ impl ExplorerReach {
         refused: &UpstreamError,
         height: Option<Height>,
         options: &CallOptions,
-    ) -> Result<NewestRows, UpstreamError> {
+    ) -> Result<NewestRows> {
         let low = height.unwrap_or(0).saturating_sub(self.client.subject.chain.index_lag * QUIET);
         let ends = [None, height];
         for end in ends.into_iter().skip(usize::from(is_worked_on(refused))) {
@@ -393,7 +386,7 @@ impl ExplorerReach {
         newest: &mut NewestRows,
         by_head: Option<Height>,
         options: &CallOptions,
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<()> {
         for more in 1..=SHORT_MAX {
             if !newest.needs_more_rows(by_head, self.client.subject.chain.index_lag) {
                 return Ok(());
@@ -413,7 +406,7 @@ impl ExplorerReach {
         list: ExplorerList,
         rows: usize,
         options: &CallOptions,
-    ) -> Result<(Vec<Height>, bool), UpstreamError> {
+    ) -> Result<(Vec<Height>, bool)> {
         let (mut page, _) = self.newest_page(list, BusyAsk::newest(rows), options).await?;
         let Some(lowest) = page.last().copied().filter(|_| page.len() < USED_ROWS_MIN) else {
             return Ok((page, false));
@@ -433,7 +426,7 @@ impl ExplorerReach {
         list: ExplorerList,
         (low, end): (Option<Height>, Height),
         options: &CallOptions,
-    ) -> Result<NewestRows, UpstreamError> {
+    ) -> Result<NewestRows> {
         let page = |rows| self.newest_page(list, BusyAsk { low, end, rows }, options);
         let seen =
             options.on.and_then(|endpoint| self.client.abilities.reach.newest(endpoint, list));
@@ -457,7 +450,7 @@ impl ExplorerReach {
         list: ExplorerList,
         asked: BusyAsk,
         options: &CallOptions,
-    ) -> Result<(Vec<Height>, EndpointId), UpstreamError> {
+    ) -> Result<(Vec<Height>, EndpointId)> {
         let reply = self.busy_page(list, asked, options).await?;
         let rows = wire::rows(list, &reply.body, &self.client.subject.wallet).unwrap_or_default();
         self.client.abilities.page_sizes.note((reply.endpoint, list), &rows);
@@ -473,7 +466,7 @@ impl ExplorerReach {
         list: ExplorerList,
         BusyAsk { low, end, rows }: BusyAsk,
         options: &CallOptions,
-    ) -> Result<Reply, UpstreamError> {
+    ) -> Result<Reply> {
         let chain = &self.client.subject.chain;
         let pool = chain.reference_pools.first().filter(|_| list == ExplorerList::Tokens);
         let busy = hex_text(pool.unwrap_or(&chain.wrapped_native).bytes());
@@ -504,7 +497,7 @@ fn is_worked_on(error: &UpstreamError) -> bool {
 }
 
 /// Queries the newest block in Etherscan's form, then in Blockscout's.
-async fn head(pool: &Pool, options: &CallOptions) -> Result<Option<Height>, UpstreamError> {
+async fn head(pool: &Pool, options: &CallOptions) -> Result<Option<Height>> {
     for (name, module, action) in [
         ("proxy/eth_blockNumber", "proxy", "eth_blockNumber"),
         ("block/eth_block_number", "block", "eth_block_number"),

@@ -11,9 +11,8 @@ use super::sent::SentNonce;
 use super::texts;
 use crate::decode::evm::{Account, NativeMove};
 use crate::domain::{Height, Units};
-use crate::rpc::ask::ReplyClass;
 use crate::rpc::classify::words;
-use crate::rpc::exchange::Ask;
+use crate::rpc::{Ask, ReplyClass};
 
 /// The requested page is longer than the index allows.
 pub(super) const PAGE_TOO_LARGE: i64 = -1;

@@ -19,8 +19,7 @@ use super::texts::hex_text;
 use super::wire::{self, FoundLog};
 use crate::decode::evm::{Account, WITHDRAWAL};
 use crate::domain::{Height, lock};
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::{Call, Pool};
+use crate::rpc::{Call, EndpointId, Pool};
 
 /// Heights that are looked at, from the lowest up, in parts of the newest one that is listed.
 const PLACES: [u64; 5] = [1, 4, 16, 32, 60];

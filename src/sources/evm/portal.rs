@@ -15,7 +15,7 @@ use super::portal_window::{Gateway, GatewayMode, PortalWindow, SPAN_FIRST, Windo
 use super::portal_wire::NativeBy;
 use super::receipts::transfer_ends;
 use crate::domain::{Doubts, Height};
-use crate::rpc::error::UpstreamError;
+use crate::rpc::{Result, UpstreamError};
 use crate::sources::gateway;
 
 const SPAN_MAX: u64 = 1 << 40;
@@ -53,7 +53,7 @@ pub(super) struct PortalLister {
 }
 
 /// The first block that the gateway reports; 0 if it has no metadata.
-async fn first_block(gateway: &Gateway) -> Result<Height, UpstreamError> {
+async fn first_block(gateway: &Gateway) -> Result<Height> {
     match gateway.ask("/metadata", None, gateway::classify_metadata).await {
         Ok(reply) => gateway::first_block(&reply.body)
             .ok_or_else(|| gateway.pool.malformed(reply.endpoint, "no metadata of a dataset")),
@@ -101,7 +101,7 @@ impl PortalLister {
     }
 
     /// The gateway's newest final block.
-    pub(super) async fn head(&mut self) -> Result<Option<Height>, UpstreamError> {
+    pub(super) async fn head(&mut self) -> Result<Option<Height>> {
         match self.gateway.ask("/finalized-head", None, gateway::classify_value).await {
             Ok(reply) => Ok(gateway::head(&reply.body)),
             Err(error) if error.is_final() => Ok(None),
@@ -110,7 +110,7 @@ impl PortalLister {
     }
 
     /// The next window down. Cancel safe: windows in flight are kept.
-    pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
+    pub(super) async fn next(&mut self) -> Result<Option<Window>> {
         loop {
             if self.arrived.is_none() {
                 // The first window is delivered without waiting for it.
@@ -209,11 +209,7 @@ impl PortalLister {
     }
 
     /// Handles a window that could not be read.
-    async fn adapt_to_error(
-        &mut self,
-        trouble: WindowError,
-        top: Height,
-    ) -> Result<(), UpstreamError> {
+    async fn adapt_to_error(&mut self, trouble: WindowError, top: Height) -> Result<()> {
         let error = match trouble {
             WindowError::Dense(span) => {
                 self.span = span.max(1);
@@ -249,7 +245,7 @@ impl PortalLister {
 
     /// Requests less after enough refusals. That the gateway has no traces is recorded only if each
     /// refusal names them.
-    fn request_less(&mut self, error: UpstreamError) -> Result<(), UpstreamError> {
+    fn request_less(&mut self, error: UpstreamError) -> Result<()> {
         let Some(weaker) = self.mode.native.weaker() else { return Err(error) };
         self.refusals.push(names_traces(&error));
         if self.refusals.len() < REFUSALS {
@@ -264,7 +260,7 @@ impl PortalLister {
     }
 
     /// Queries the first block of the gateway; an error if `top` lies below it.
-    async fn check_first(&mut self, top: Height) -> Result<(), UpstreamError> {
+    async fn check_first(&mut self, top: Height) -> Result<()> {
         let first = match self.first {
             Some(first) => first,
             None => first_block(&self.gateway).await?,
@@ -348,7 +344,7 @@ mod tests {
         PortalLister::new(client(pool), (0, 1_000), 3)
     }
 
-    async fn next(lister: &mut PortalLister) -> Result<Option<(Height, Height)>, UpstreamError> {
+    async fn next(lister: &mut PortalLister) -> Result<Option<(Height, Height)>> {
         Ok(lister.next().await?.map(|window| (window.low, window.high)))
     }
 

@@ -15,11 +15,7 @@ use super::portal_wire::{self as wire, Block, NativeBy};
 use super::subject::Subject;
 use crate::decode::evm::{Account, CoinTo, NativeFlows, Terms, Transaction, Word, may_trade};
 use crate::domain::{Doubts, Height};
-use crate::rpc::ask::{Reply, ReplyClass};
-use crate::rpc::error::UpstreamError;
-use crate::rpc::exchange::Ask;
-use crate::rpc::pool::{CallOptions, Pool};
-use crate::rpc::scheduler::Lane;
+use crate::rpc::{Ask, CallOptions, Lane, Pool, Reply, ReplyClass, Result, UpstreamError};
 use crate::sources::gateway::classify_stream;
 
 /// Blocks of the first window: few, for early first rows.
@@ -114,7 +110,7 @@ impl Gateway {
         path: &'static str,
         body: Option<Bytes>,
         read: fn(u16, &[u8]) -> ReplyClass,
-    ) -> Result<Reply, UpstreamError> {
+    ) -> Result<Reply> {
         let ask = Ask { name: path, path: path.to_owned(), query: Vec::new(), body };
         self.pool.ask(&ask, read, &CallOptions::new(self.lane.clone())).await
     }
@@ -125,7 +121,7 @@ impl Gateway {
         mode: GatewayMode,
         query: &Value,
         (from, to): (Height, Height),
-    ) -> Result<Vec<Block>, UpstreamError> {
+    ) -> Result<Vec<Block>> {
         let name = if mode.finalized_only { "/finalized-stream" } else { "/stream" };
         let is_long = to - from >= SPAN_FIRST;
         let query_text =
@@ -315,7 +311,7 @@ async fn inputs(
     gateway: &Gateway,
     mode: GatewayMode,
     (mut next, high): (Height, Height),
-) -> Result<HashMap<Word, Terms>, UpstreamError> {
+) -> Result<HashMap<Word, Terms>> {
     let mut inputs = HashMap::new();
     for _ in 0..DETAIL_ANSWERS_MAX {
         if next > high {

@@ -11,8 +11,7 @@ use super::sent::SentTotals;
 use super::subject::Subject;
 use super::wire;
 use crate::domain::Height;
-use crate::rpc::error::unless_final;
-use crate::rpc::{Call, CallOptions, EndpointId, Lane, Pool, UpstreamError};
+use crate::rpc::{Call, CallOptions, EndpointId, Lane, Pool, Result, UpstreamError, unless_final};
 
 /// Answers that must agree.
 const ANSWERS: usize = 2;
@@ -64,7 +63,7 @@ impl SentWitness {
     }
 
     /// The first answer: of any endpoint, else of one after the other.
-    pub(super) async fn counts(&self) -> Result<SentTotals, UpstreamError> {
+    pub(super) async fn counts(&self) -> Result<SentTotals> {
         let mut last = None;
         for endpoint in [None].into_iter().chain(self.endpoints().into_iter().map(Some)) {
             match self.ask(endpoint, Counts::OfRange).await {
@@ -79,7 +78,7 @@ impl SentWitness {
     }
 
     /// The counts that two answers agree on, from two endpoints if possible.
-    pub(super) async fn confirm(&mut self) -> Result<SentTotals, UpstreamError> {
+    pub(super) async fn confirm(&mut self) -> Result<SentTotals> {
         self.is_confirmed = true;
         let lacks_range = *self.lacks_range.get_mut();
         let asked = if lacks_range { Counts::OfToday } else { Counts::All };
@@ -113,7 +112,7 @@ impl SentWitness {
     }
 
     /// Whether two answers show code at the address.
-    pub(super) async fn has_code(&mut self) -> Result<bool, UpstreamError> {
+    pub(super) async fn has_code(&mut self) -> Result<bool> {
         if let Some(known) = self.has_code {
             return Ok(known);
         }
@@ -138,11 +137,7 @@ impl SentWitness {
     }
 
     /// The counts of one endpoint, by one request; those that it does not keep are unknown.
-    async fn ask(
-        &self,
-        on: Option<EndpointId>,
-        counts: Counts,
-    ) -> Result<SentTotals, UpstreamError> {
+    async fn ask(&self, on: Option<EndpointId>, counts: Counts) -> Result<SentTotals> {
         let (low, high) = self.range;
         let (range, today) = (counts != Counts::OfToday, counts != Counts::OfRange);
         let heights = [Some(high), low.checked_sub(1)].map(|height| height.filter(|_| range));
@@ -165,7 +160,7 @@ impl SentWitness {
 }
 
 /// The result if no endpoint returned counts; an error if one may do so later.
-fn none_or(last: Option<UpstreamError>) -> Result<SentTotals, UpstreamError> {
+fn none_or(last: Option<UpstreamError>) -> Result<SentTotals> {
     match last {
         Some(error) if !error.is_final() => Err(error),
         Some(_) | None => Ok(SentTotals::default()),

@@ -15,7 +15,7 @@ use super::fetch::{CandidateTx, FetchResult};
 use super::wire::BlockHead;
 use crate::decode::evm::Word;
 use crate::domain::{Height, UnixSeconds};
-use crate::rpc::{CallOptions, UpstreamError};
+use crate::rpc::{CallOptions, Result};
 use crate::sources::chunk::RawTx;
 
 /// Times of blocks by logs or lists.
@@ -27,7 +27,7 @@ impl EvmSource {
         &self,
         wanted: Vec<CandidateTx>,
         options: &CallOptions,
-    ) -> Result<FetchResult, UpstreamError> {
+    ) -> Result<FetchResult> {
         let all = || wanted.iter().map(|one| &one.candidate);
         let untimed: BTreeSet<Height> =
             all().filter(|one| one.time.is_none()).map(|one| one.block).collect();

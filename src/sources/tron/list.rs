@@ -9,7 +9,7 @@
 use super::blocks::BLOCK_MILLIS;
 use super::wire::Page;
 use crate::decode::evm::Word;
-use crate::rpc::endpoint::EndpointId;
+use crate::rpc::EndpointId;
 use crate::sources::pager::{Overlap, PageOutcome, PageView, Pager, PagerRules, Quorum};
 
 /// Entries per page; the index's maximum (`TronGrid` documentation).

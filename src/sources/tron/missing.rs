@@ -12,10 +12,7 @@ use super::timeline::{Taken, is_of};
 use super::wire;
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
-use crate::rpc::endpoint::EndpointId;
-use crate::rpc::error::{Result, UpstreamError};
-use crate::rpc::own_failure::{OwnFailure, is_answered};
-use crate::rpc::pool::CallOptions;
+use crate::rpc::{CallOptions, EndpointId, OwnFailure, Result, UpstreamError, is_answered};
 
 const INFOS: [&str; 2] =
     ["walletsolidity/gettransactioninfobyblocknum", "wallet/gettransactioninfobyblocknum"];
