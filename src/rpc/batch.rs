@@ -17,18 +17,11 @@ use super::endpoint::EndpointId;
 use super::endpoint_set::EndpointSet;
 use super::error::{Result, UpstreamError};
 use super::exchange::{Ask, Received};
-use super::jsonrpc::{self, DecodeError, RpcError};
+use super::jsonrpc::{self, Call, DecodeError, RpcError};
 use super::own_failure::{OwnFailure, is_answered};
 use super::policy::Failure;
 use super::pool::{CallOptions, Pool};
 use super::retry::{Observation, PendingCall, Sent};
-
-/// A method with its parameters.
-#[derive(Debug, Clone)]
-pub struct Call {
-    pub method: &'static str,
-    pub params: Value,
-}
 
 /// The result of one call, and the endpoint that returned it.
 #[derive(Debug)]
@@ -183,11 +176,7 @@ impl Pool {
             // The endpoint refused the methods since the permit was granted.
             return BatchOutcome { unsent, ..BatchOutcome::default() };
         }
-        let asked: Vec<(&str, &Value)> = sending
-            .iter()
-            .filter_map(|open| calls.get(open.at))
-            .map(|call| (call.method, &call.params))
-            .collect();
+        let asked: Vec<&Call> = sending.iter().filter_map(|open| calls.get(open.at)).collect();
         let first_id = self.take_ids(asked.len());
         let ask = Ask {
             name: needs.method,

@@ -4,6 +4,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+/// A method with its parameters.
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub method: &'static str,
+    pub params: Value,
+}
+
 /// A node's error object; some services return a text instead, others a code as text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "Value")]
@@ -51,8 +58,8 @@ const IDS: u32 = 1 << 24;
 
 /// The body of a request: one object for one call, else an array; ids count from `first`. Requests
 /// have different ids, because a cache or a proxy may answer one with the body of another.
-pub(crate) fn encode(first: u32, calls: &[(&str, &Value)]) -> Vec<u8> {
-    let call = |(at, (method, params)): (u32, &(&str, &Value))| {
+pub(crate) fn encode(first: u32, calls: &[&Call]) -> Vec<u8> {
+    let call = |(at, Call { method, params }): (u32, &&Call)| {
         let id = first.wrapping_add(at) % IDS;
         json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
     };
@@ -126,8 +133,8 @@ mod tests {
 
     #[test]
     fn one_call_is_one_object() {
-        let params = json!([1]);
-        let body: Value = serde_json::from_slice(&encode(7, &[("m", &params)])).unwrap();
+        let call = Call { method: "m", params: json!([1]) };
+        let body: Value = serde_json::from_slice(&encode(7, &[&call])).unwrap();
         let expected = json!({"jsonrpc": "2.0", "id": 7, "method": "m", "params": [1]});
         assert_eq!(body, expected);
     }
@@ -158,9 +165,8 @@ mod tests {
     #[test]
     fn an_answer_to_another_request_is_none() {
         for first in [6, IDS - 1, u32::MAX] {
-            let params = json!([]);
-            let own: Value =
-                serde_json::from_slice(&encode(first, &[("m", &params), ("m", &params)])).unwrap();
+            let call = Call { method: "m", params: json!([]) };
+            let own: Value = serde_json::from_slice(&encode(first, &[&call; 2])).unwrap();
             let ids = [0, 1].map(|at| own[at]["id"].clone());
             let is_given = |id: &Value, first: u32| {
                 let one = json!({"id": id, "result": 1});

@@ -31,7 +31,7 @@ mod transport;
 
 pub use ask::{Reply, ReplyClass};
 pub(crate) use batch::CallAnswer;
-pub use batch::{Call, CallResponse};
+pub use batch::CallResponse;
 pub(crate) use chain_check::{ChainCheck, ChainChecks, CheckOutcome, checked};
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
 pub(crate) use endpoint_set::EndpointSet;
@@ -39,6 +39,7 @@ pub use error::UpstreamError;
 pub(crate) use error::{Result, unless_final, unless_refused};
 pub use exchange::Ask;
 pub use http::{HttpSetupError, HttpTransport};
+pub use jsonrpc::Call;
 pub(crate) use jsonrpc::{CallOutcome, RpcError};
 pub use limits::PoolLimits;
 pub(crate) use own_failure::{OwnFailure, is_answered};

@@ -73,9 +73,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::rpc::batch::{Call, CallAnswer};
-    use crate::rpc::endpoint::EndpointId;
     use crate::rpc::scripted::{NodeFault, ScriptedNodes, options, rpc};
+    use crate::rpc::{Call, CallAnswer, EndpointId};
 
     const ONE: NodeFault = NodeFault::Rpc(-32603, "internal error");
 

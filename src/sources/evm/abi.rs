@@ -9,11 +9,13 @@ use crate::domain::Units;
 use crate::sources::symbol;
 
 /// `symbol()`.
-pub(super) const SYMBOL: [u8; 4] = [0x95, 0xd8, 0x9b, 0x41];
+pub(crate) const SYMBOL: [u8; 4] = [0x95, 0xd8, 0x9b, 0x41];
 /// `name()`.
 pub(super) const NAME: [u8; 4] = [0x06, 0xfd, 0xde, 0x03];
 /// `decimals()`.
-pub(super) const DECIMALS: [u8; 4] = [0x31, 0x3c, 0xe5, 0x67];
+pub(crate) const DECIMALS: [u8; 4] = [0x31, 0x3c, 0xe5, 0x67];
+/// `token0()` and `token1()` (Uniswap/v2-core, v3-core).
+pub(crate) const TOKENS: [[u8; 4]; 2] = [[0x0d, 0xfe, 0x16, 0x81], [0xd2, 0x12, 0x20, 0xa7]];
 /// `aggregate3((address,bool,bytes)[])`.
 const AGGREGATE3: [u8; 4] = [0x82, 0xad, 0x56, 0xcb];
 const WORD: usize = 32;

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::alchemy_wire::{TransferPage, page};
-use super::blocks::head_call;
 use super::descent::{Descent, DescentOutcome, PageAsk};
 use super::discovery::Window;
 use super::list_client::ListClient;
@@ -16,7 +15,7 @@ use super::list_row::ListRow;
 use super::log_search::TransferSide;
 use super::merge::{self, Merge};
 use super::texts::hex_text;
-use super::wire;
+use super::wire::{self, head_call};
 use crate::domain::Height;
 use crate::rpc::{Call, CallResponse, EndpointId, Result, UpstreamError};
 use crate::sources::server_reach::RecentHead;

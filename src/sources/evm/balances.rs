@@ -2,7 +2,6 @@
 
 use serde_json::value::RawValue;
 
-use super::tokens::call;
 use super::{EvmSource, wire};
 use crate::domain::{Address, Units};
 use crate::rpc::{Call, CallOptions, Result, unless_refused};
@@ -19,15 +18,20 @@ impl EvmSource {
         mints: &[Address],
         options: &CallOptions,
     ) -> Result<Vec<Option<Units>>> {
-        let mut data = BALANCE_OF.to_vec();
-        data.extend([0; WORD - 20]);
-        data.extend(wallet.bytes());
-        let calls: Vec<Call> = mints.iter().map(|mint| call(mint.bytes(), &data)).collect();
+        let calls = balance_calls(wallet, mints);
         let answers = self.inner.pool.batch(&calls, options).await.into_iter();
         // A contract that reverts or is no token has no balance.
         let answers = answers.map(unless_refused);
         answers.map(|answer| Ok(answer?.and_then(|answer| balance(&answer.result)))).collect()
     }
+}
+
+/// Queries a wallet's balance of each token.
+pub(crate) fn balance_calls(wallet: Address, mints: &[Address]) -> Vec<Call> {
+    let mut data = BALANCE_OF.to_vec();
+    data.extend([0; WORD - 20]);
+    data.extend(wallet.bytes());
+    mints.iter().map(|mint| wire::eth_call(mint.bytes(), &data)).collect()
 }
 
 /// Decodes the result of `balanceOf`.

@@ -153,10 +153,6 @@ impl EvmSource {
     }
 }
 
-pub(super) fn head_call() -> Call {
-    Call { method: "eth_blockNumber", params: json!([]) }
-}
-
 /// Queries a block with full transactions, or with their hashes only.
 pub(super) fn block_call(height: Height, is_whole: bool) -> Call {
     Call { method: "eth_getBlockByNumber", params: json!([format!("{height:#x}"), is_whole]) }

@@ -7,13 +7,12 @@ use std::pin::pin;
 use futures_util::future::{Either, join, join_all, select};
 
 use super::EvmSource;
-use super::blocks::head_call;
 use super::log_depth::{BusyQuery, DepthLook, blocks_within};
 use super::log_nodes::{Kept, LogChoice};
 use super::log_requests::{RequestPart, apart, are_from, sure_in, with_extras};
 use super::log_search::{LogSearch, Query, TransferSide};
 use super::ranges::{self, Shrink};
-use super::wire::FoundLog;
+use super::wire::{FoundLog, head_call};
 use crate::decode::evm::Account;
 use crate::domain::Height;
 use crate::rpc::{CallAnswer, CallOptions, CallResponse, Result, UpstreamError, classify};

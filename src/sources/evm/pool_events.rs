@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use serde_json::{Value, json};
 
-use super::blocks::head_call;
 use super::log_nodes::{Kept, LogChoice, no_logs_yet};
 use super::ranges::{self, Shrink};
-use super::wire::{self, FoundLog};
+use super::wire::{self, FoundLog, head_call};
 use super::{EvmSource, ReferencePool, portal_wire};
 use crate::decode::evm::Account;
 use crate::domain::Height;

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::tokens::{Given, call, data};
+use super::tokens::{Given, data};
+use super::wire::eth_call;
 use super::{EvmSource, abi};
 use crate::domain::Address;
 use crate::rpc::{CallOptions, Result, unless_refused};
@@ -15,7 +16,7 @@ impl EvmSource {
         pools: &[Address],
         options: &CallOptions,
     ) -> Result<HashMap<Address, Arc<str>>> {
-        let calls: Vec<_> = pools.iter().map(|pool| call(pool.bytes(), &abi::NAME)).collect();
+        let calls: Vec<_> = pools.iter().map(|pool| eth_call(pool.bytes(), &abi::NAME)).collect();
         let mut names = HashMap::new();
         for (of, answer) in pools.iter().zip(self.inner.pool.batch(&calls, options).await) {
             // A contract that reverts has no name.

@@ -3,16 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::tokens::call;
 use super::{EvmSource, ReferencePool, abi, wire};
 use crate::decode::evm::Account;
 use crate::domain::{Moment, Price};
 use crate::rpc::{Call, CallAnswer, CallOptions, Result, UpstreamError};
 use crate::sources::known_pools::MISSING_ANSWERS;
 use crate::sources::reference::{DECIMALS_MAX, Search};
-
-/// `token0()` and `token1()` (Uniswap/v2-core, v3-core).
-const TOKENS: [[u8; 4]; 2] = [[0x0d, 0xfe, 0x16, 0x81], [0xd2, 0x12, 0x20, 0xa7]];
 
 impl EvmSource {
     pub(crate) async fn native_prices(
@@ -46,7 +42,7 @@ impl EvmSource {
         let mut found: Vec<(Account, Option<[u8; 32]>, bool, Account)> = Vec::new();
         let native = account(chain.wrapped_native.bytes()).unwrap_or_default();
         let exchanged =
-            self.read_of(emitters.iter().copied(), &TOKENS, exchanged_by, options).await?;
+            self.read_of(emitters.iter().copied(), &abi::TOKENS, exchanged_by, options).await?;
         for emitter in &emitters {
             match exchanged.get(emitter).copied() {
                 Some([one, stable]) if one == native && stables.contains(&stable) => {
@@ -96,7 +92,9 @@ impl EvmSource {
         let mut open: Vec<Account> = contracts.into_iter().collect();
         for _ in 0..MISSING_ANSWERS {
             open.retain(|contract| !known.contains_key(contract));
-            let of = |to: &Account| selectors.iter().map(|selector| call(to, selector)).collect();
+            let of = |to: &Account| {
+                selectors.iter().map(|selector| wire::eth_call(to, selector)).collect()
+            };
             let calls: Vec<Call> = open.iter().flat_map::<Vec<Call>, _>(of).collect();
             if calls.is_empty() {
                 break;

@@ -8,11 +8,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::blocks::head_call;
 use super::log_nodes::LogChoice;
 use super::log_search::{TRANSFER, TransferSide, USER_OPERATION};
 use super::ranges::{self, Shrink};
-use super::wire::{self, FoundLog};
+use super::wire::{self, FoundLog, head_call};
 use super::{EvmLimits, EvmSource};
 use crate::decode::evm::Account;
 use crate::domain::{Address, Height};

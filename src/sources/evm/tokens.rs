@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::abi;
-use super::texts::{self, hex_text};
+use super::texts;
+use super::wire::eth_call;
 use crate::decode::evm::Account;
 use crate::domain::Address;
 use crate::registry::Chain;
@@ -140,7 +140,7 @@ async fn in_one(
         .iter()
         .map(|group| {
             let each = group.iter().flat_map(|token| ASKED.map(|selector| (*token, selector)));
-            call(contract.bytes(), &abi::aggregate3(&each.collect::<Vec<_>>()))
+            eth_call(contract.bytes(), &abi::aggregate3(&each.collect::<Vec<_>>()))
         })
         .collect();
     let (mut reported, mut left, mut by) = (HashMap::new(), Vec::new(), None);
@@ -185,7 +185,7 @@ async fn one_by_one(
     probe: Address,
     options: &CallOptions,
 ) -> Result<(ByToken, Option<EndpointId>)> {
-    let each = tokens.iter().flat_map(|token| ASKED.map(|selector| call(token, &selector)));
+    let each = tokens.iter().flat_map(|token| ASKED.map(|selector| eth_call(token, &selector)));
     let answers = pool.batch(&each.collect::<Vec<_>>(), options).await;
     let (mut given, mut by) = (Vec::with_capacity(answers.len()), None);
     let mut failed = None;
@@ -208,7 +208,7 @@ async fn one_by_one(
     }
     let are_open = given.iter().all(|one| *one == Given::Unanswered);
     if let Some(error) = failed.filter(|_| are_open)
-        && !pool.is_answering(call(probe.bytes(), &abi::DECIMALS), options).await
+        && !pool.is_answering(eth_call(probe.bytes(), &abi::DECIMALS), options).await
     {
         return Err(error);
     }
@@ -218,11 +218,6 @@ async fn one_by_one(
         _ => None,
     });
     Ok((reported.collect(), by))
-}
-
-pub(super) fn call(to: &[u8], data: &[u8]) -> Call {
-    let params: Value = json!([{"to": hex_text(to), "data": hex_text(data)}, "latest"]);
-    Call { method: "eth_call", params }
 }
 
 pub(super) fn data(answer: &CallResponse) -> Data {
@@ -243,8 +238,11 @@ mod tests {
     use std::ops::RangeInclusive;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use serde_json::Value;
+
     use super::super::lists_model::subject;
     use super::super::node_model::{NodeFault, nodes};
+    use super::super::texts::hex_text;
     use super::*;
     use crate::rpc::scripted::options;
 

@@ -13,7 +13,7 @@ pub(crate) fn number(raw: &RawValue) -> Option<u64> {
     hex_number(serde_json::from_str(raw.get()).ok()?)
 }
 
-pub(super) fn hex_number(text: &str) -> Option<u64> {
+pub(crate) fn hex_number(text: &str) -> Option<u64> {
     u64::from_str_radix(hex_digits(text)?, 16).ok()
 }
 
@@ -64,6 +64,16 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     format!("0x{}", hex::encode(bytes))
 }
 
+/// Queries the newest block.
+pub(crate) fn head_call() -> Call {
+    Call { method: "eth_blockNumber", params: json!([]) }
+}
+
+/// A read-only call of a contract.
+pub(crate) fn eth_call(to: &[u8], data: &[u8]) -> Call {
+    Call { method: "eth_call", params: json!([{"to": hex(to), "data": hex(data)}, "latest"]) }
+}
+
 pub(crate) fn log_filter(
     (low, high): (Height, Height),
     by: impl IntoIterator<Item = (&'static str, Value)>,
@@ -73,7 +83,7 @@ pub(crate) fn log_filter(
     range.into_iter().chain(by).collect()
 }
 
-pub(super) fn logs_call<const N: usize>(
+pub(crate) fn logs_call<const N: usize>(
     range: (Height, Height),
     by: [(&'static str, Value); N],
 ) -> Call {

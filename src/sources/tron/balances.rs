@@ -1,13 +1,9 @@
 //! Current token balances of a wallet.
 
 use super::TronSource;
-use super::wire::eth_call;
 use crate::domain::{Address, Units};
 use crate::rpc::{CallOptions, Result, unless_final};
-use crate::sources::evm::balances::balance;
-
-/// Selector of `balanceOf(address)`, with the padding of its 20-byte argument.
-const BALANCE_OF: &str = "0x70a08231000000000000000000000000";
+use crate::sources::evm::balances::{balance, balance_calls};
 
 impl TronSource {
     /// Balances in the order of the tokens; `None` if a contract does not report one, if the node
@@ -18,11 +14,9 @@ impl TronSource {
         mints: &[Address],
         options: &CallOptions,
     ) -> Result<Vec<Option<Units>>> {
-        let data = format!("{BALANCE_OF}{}", hex::encode(wallet.bytes()));
         let mut balances = Vec::with_capacity(mints.len());
         for group in mints.chunks(self.inner.limits.tokens_batch.max(1)) {
-            let calls: Vec<_> = group.iter().map(|mint| eth_call(mint.bytes(), &data)).collect();
-            let answered = self.rpc("eth_call", &calls, options).await;
+            let answered = self.rpc("eth_call", &balance_calls(wallet, group), options).await;
             let Some((answers, _)) = unless_final(answered)? else {
                 balances.extend(group.iter().map(|_| None));
                 continue;

@@ -6,15 +6,15 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::TronSource;
-use super::prices::pool_filter;
+use super::prices::pool_call;
 use super::search::{is_too_wide, search_reading};
 use super::wire::{self, BlockEvents};
 use crate::decode::evm::Word;
 use crate::domain::Height;
-use crate::rpc::{CallOptions, Reply, Result, UpstreamError, unless_final};
+use crate::rpc::{Call, CallOptions, Reply, Result, UpstreamError, unless_final};
 use crate::sources::evm::wire as evm_wire;
 
 /// Answers without an event after which a range has none of the reference pools.
@@ -227,29 +227,28 @@ impl TronSource {
     }
 
     /// The search that returns these events again.
-    pub(super) fn search_for(&self, Witness { height, topic }: Witness) -> Value {
+    pub(super) fn search_for(&self, Witness { height, topic }: Witness) -> Call {
         match topic {
             None => self.events_of_pools((height, height)),
             Some(topic) => {
                 let topics = [("topics", json!([evm_wire::hex(&topic)]))];
-                evm_wire::log_filter((height, height), topics)
+                evm_wire::logs_call((height, height), topics)
             }
         }
     }
 
-    fn events_of_pools(&self, range: (Height, Height)) -> Value {
-        pool_filter(&self.inner.references.pools, range)
+    fn events_of_pools(&self, range: (Height, Height)) -> Call {
+        pool_call(&self.inner.references.pools, range)
     }
 
     async fn oldest_event(
         &self,
-        filter: Value,
+        search: Call,
         (low, high): (Height, Height),
         options: &CallOptions,
     ) -> Result<Option<Height>> {
-        let call = [("eth_getLogs", json!([filter]))];
         let (answers, endpoint) =
-            self.rpc_asker(search_reading).ask("eth_getLogs", &call, options).await?;
+            self.rpc_asker(search_reading).ask("eth_getLogs", &[search], options).await?;
         let no_answer = || self.malformed(endpoint, "no answer to eth_getLogs");
         let answer = answers.into_iter().next().ok_or_else(no_answer)?;
         let raw = answer.map_err(|error| self.refused(endpoint, error))?;

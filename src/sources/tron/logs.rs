@@ -15,9 +15,9 @@ use super::seen::SeenTx;
 use super::wire::{self, FoundRow, HeightRange};
 use crate::decode::evm::{Account, Word};
 use crate::domain::{Height, lock};
-use crate::rpc::{CallOptions, CallOutcome, EndpointId, Result, UpstreamError};
+use crate::rpc::{Call, CallOptions, CallOutcome, EndpointId, Result, UpstreamError};
 use crate::sources::evm::TRANSFER;
-use crate::sources::evm::wire::{self as evm_wire, FoundLog};
+use crate::sources::evm::wire::{self as evm_wire, FoundLog, head_call};
 use crate::sources::pager::RangeVotes;
 
 /// Batch size from which one call is left for sentinel events.
@@ -88,7 +88,7 @@ struct Search {
     /// Index of the window.
     at: usize,
     window: HeightRange,
-    filter: Value,
+    call: Call,
 }
 
 /// The answers about one window. Those of endpoints that have not reached it do not count.
@@ -240,7 +240,7 @@ impl TronSource {
         let topic = evm_wire::topic(wallet).into();
         let of = |(at, window): (usize, &HeightRange)| {
             let window = *window;
-            filters(&topic, window).map(|filter| Search { at, window, filter })
+            transfer_calls(&topic, window).map(|call| Search { at, window, call })
         };
         let searches: Vec<Search> = windows.iter().enumerate().flat_map(of).collect();
         let low = windows.iter().map(|window| window.low).min().unwrap_or(0);
@@ -291,10 +291,10 @@ impl TronSource {
         searches: &[Search],
         (extras, options): (Extras, &CallOptions),
     ) -> Result<SearchEnd> {
-        let logs = searches.iter().map(|search| ("eth_getLogs", json!([search.filter])));
-        let head = extras.asks_head.then(|| ("eth_blockNumber", json!([])));
-        let sentinel = extras.sentinel.map(|one| ("eth_getLogs", json!([self.search_for(one)])));
-        let calls: Vec<_> = logs.chain(head).chain(sentinel).collect();
+        let logs = searches.iter().map(|search| search.call.clone());
+        let head = extras.asks_head.then(head_call);
+        let sentinel = extras.sentinel.map(|one| self.search_for(one));
+        let calls: Vec<Call> = logs.chain(head).chain(sentinel).collect();
         let asker = self.rpc_asker(search_reading);
         let (outcomes, endpoint) = match asker.ask_at_once("eth_getLogs", &calls, options).await {
             Ok(answered) => answered,
@@ -307,7 +307,7 @@ impl TronSource {
         };
         let mut more = outcomes.iter().skip(searches.len());
         let newest = more.next().filter(|_| extras.asks_head).and_then(|head| head.as_ref().ok());
-        let newest = newest.and_then(|newest| wire::quantity(newest));
+        let newest = newest.and_then(|newest| evm_wire::number(newest));
         let shown = more.next().filter(|_| extras.sentinel.is_some());
         let is_shallow = shown.is_some_and(|shown| shown.as_ref().is_ok_and(|all| is_empty(all)));
         let lowest = searches.iter().map(|search| search.window.low).min().unwrap_or(0);
@@ -341,12 +341,12 @@ impl TronSource {
     /// The height of the endpoint's servers, by the head that it reports in a separate request;
     /// `None` if it reports none.
     async fn head_apart(&self, lowest: Height, options: &CallOptions) -> Result<Option<Height>> {
-        let asked = self.rpc("eth_blockNumber", &[("eth_blockNumber", json!([]))], options).await;
+        let asked = self.rpc("eth_blockNumber", &[head_call()], options).await;
         let (answers, endpoint) = match asked {
             Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => return Ok(None),
             asked => asked?,
         };
-        Ok(self.reached(endpoint, wire::first_quantity(&answers), lowest))
+        Ok(self.reached(endpoint, wire::first_number(&answers), lowest))
     }
 
     /// Whether no recent head shows that an endpoint is far above a height.
@@ -466,10 +466,10 @@ fn is_timeout(error: &UpstreamError) -> bool {
 /// The transport's text for a timeout.
 const TIMEOUT: &str = "no answer in time";
 
-/// Filters for transfers from the wallets, and to them.
-pub(super) fn filters(wallets: &Value, HeightRange { low, high }: HeightRange) -> [Value; 2] {
+/// Searches for transfers from the wallets, and to them.
+pub(super) fn transfer_calls(wallets: &Value, HeightRange { low, high }: HeightRange) -> [Call; 2] {
     [json!([TRANSFER, wallets]), json!([TRANSFER, null, wallets])]
-        .map(|topics| evm_wire::log_filter((low, high), [("topics", topics)]))
+        .map(|topics| evm_wire::logs_call((low, high), [("topics", topics)]))
 }
 
 #[cfg(test)]

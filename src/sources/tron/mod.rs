@@ -59,7 +59,7 @@ use crate::domain::{Address, Doubts, Height, Proof, lock};
 use crate::registry::Chain;
 use crate::rpc::jsonrpc;
 use crate::rpc::{
-    Ask, CallOptions, CallOutcome, ChainChecks, EndpointId, EndpointStatus, Pool, Reply,
+    Ask, Call, CallOptions, CallOutcome, ChainChecks, EndpointId, EndpointStatus, Pool, Reply,
     ReplyClass, Result, RpcError, UpstreamError,
 };
 
@@ -188,7 +188,7 @@ impl TronSource {
     async fn rpc(
         &self,
         name: &'static str,
-        calls: &[(&str, Value)],
+        calls: &[Call],
         options: &CallOptions,
     ) -> Result<(Vec<CallOutcome>, EndpointId)> {
         self.rpc_asker(wire::rpc_reading).ask(name, calls, options).await
@@ -222,7 +222,7 @@ impl RpcAsker {
     async fn ask(
         &self,
         name: &'static str,
-        calls: &[(&str, Value)],
+        calls: &[Call],
         options: &CallOptions,
     ) -> Result<(Vec<CallOutcome>, EndpointId)> {
         let (first, rest) = calls.split_at(self.pool.calls_at_once().min(calls.len()));
@@ -239,13 +239,12 @@ impl RpcAsker {
     async fn ask_at_once(
         &self,
         name: &'static str,
-        calls: &[(&str, Value)],
+        calls: &[Call],
         options: &CallOptions,
     ) -> Result<(Vec<CallOutcome>, EndpointId)> {
-        let calls: Vec<(&str, &Value)> =
-            calls.iter().map(|(method, params)| (*method, params)).collect();
         let first_id = self.pool.take_ids(calls.len());
-        let body = Some(Bytes::from(jsonrpc::encode(first_id, &calls)));
+        let asked: Vec<&Call> = calls.iter().collect();
+        let body = Some(Bytes::from(jsonrpc::encode(first_id, &asked)));
         let ask = Ask { name, path: "/jsonrpc".to_owned(), query: Vec::new(), body };
         let mut options = options.clone();
         let mut tries = 0;

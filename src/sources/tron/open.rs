@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::TronSource;
 use super::blocks::BLOCK_MILLIS;
-use super::wire::{Block, first_quantity, rpc_reading};
+use super::wire::{Block, first_number, rpc_reading};
 use crate::domain::Height;
-use crate::rpc::{CallOptions, ChainCheck, CheckOutcome, EndpointId, Result, checked};
+use crate::rpc::{Call, CallOptions, ChainCheck, CheckOutcome, EndpointId, Result, checked};
 use crate::sources::chunk::{GapRequest, Tip};
 
 #[derive(Debug, Clone, Copy)]
@@ -89,9 +89,9 @@ impl TronSource {
             let asker = self.rpc_asker(rpc_reading);
             let options = CallOptions { on: Some(id), ..options.clone() };
             async move {
-                let call = [(CHAIN_METHOD, json!([]))];
+                let call = [Call { method: CHAIN_METHOD, params: json!([]) }];
                 let reported = asker.ask(CHAIN_METHOD, &call, &options).await;
-                ChainCheck::of(reported.map(|(answers, _)| first_quantity(&answers)), &expected)
+                ChainCheck::of(reported.map(|(answers, _)| first_number(&answers)), &expected)
             }
             .boxed()
         };

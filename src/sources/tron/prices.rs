@@ -5,23 +5,20 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::tokens::DECIMALS;
 use super::{TronSource, wire};
 use crate::decode::evm::Account;
 use crate::domain::{Height, Moment, Price};
-use crate::rpc::{CallOptions, CallOutcome, EndpointId, Result, UpstreamError};
-use crate::sources::evm::{abi, wire as evm_wire};
+use crate::rpc::{Call, CallOptions, CallOutcome, EndpointId, Result, UpstreamError};
+use crate::sources::evm::abi;
+use crate::sources::evm::wire::{self as evm_wire, head_call};
 use crate::sources::known_pools::MISSING_ANSWERS;
 use crate::sources::reference::{
     self, DECIMALS_MAX, PoolEvent, Range, ReferencePool, Search, TOPICS,
 };
 use crate::sources::second_answers::Unconfirmed;
 
-/// `token0()` and `token1()`.
-const FIRST: &str = "0x0dfe1681";
-const SECOND: &str = "0xd21220a7";
 /// Age in seconds of a block that every server that answers has.
 const RECENT_SECONDS: u64 = 3 * 60 * 60;
 
@@ -92,7 +89,7 @@ impl TronSource {
         options: &CallOptions,
     ) -> Result<Result<ReferencePool, EndpointId>> {
         let row = &self.inner.references;
-        let calls = [(emitter, FIRST), (emitter, SECOND)];
+        let calls = abi::TOKENS.map(|selector| (emitter, selector));
         let (sides, by) = self.constants(&calls, options).await?;
         let side = |at: usize| {
             let word = sides.get(at)?.as_deref()?.first_chunk::<32>()?;
@@ -106,7 +103,7 @@ impl TronSource {
         if !row.stables.contains(&stable) {
             return Ok(Err(by));
         }
-        let (reported, by) = self.constants(&[(stable, DECIMALS)], options).await?;
+        let (reported, by) = self.constants(&[(stable, abi::DECIMALS)], options).await?;
         let decimals = reported.first().and_then(|data| abi::decimals(data.as_deref()?));
         let decimals = decimals.filter(|reported| *reported <= DECIMALS_MAX);
         let pool = decimals.map(|stable_decimals| ReferencePool {
@@ -123,10 +120,11 @@ impl TronSource {
     /// result.
     async fn constants(
         &self,
-        asked: &[(Account, &str)],
+        asked: &[(Account, [u8; 4])],
         options: &CallOptions,
     ) -> Result<(Vec<Option<Vec<u8>>>, EndpointId)> {
-        let calls: Vec<_> = asked.iter().map(|(to, data)| wire::eth_call(to, data)).collect();
+        let calls: Vec<Call> =
+            asked.iter().map(|(to, selector)| evm_wire::eth_call(to, selector)).collect();
         let (answers, by) = self.rpc("eth_call", &calls, options).await?;
         let data = |answer: &CallOutcome| evm_wire::returned(answer.as_ref().ok()?);
         Ok((answers.iter().map(data).collect(), by))
@@ -155,8 +153,7 @@ impl TronSource {
         while !left.is_empty() {
             let count = left.len().min(limits.logs_batch_max.max(1));
             let asked: Vec<Range> = left.drain(..count).collect();
-            let call = |range: &Range| ("eth_getLogs", json!([pool_filter(&emitters, *range)]));
-            let calls: Vec<_> = asked.iter().map(call).collect();
+            let calls: Vec<Call> = asked.iter().map(|range| pool_call(&emitters, *range)).collect();
             let high = asked.iter().map(|range| range.1).max().filter(|_| asks_head);
             let (answers, endpoint) = match self.confirmed_events(&calls, high, options).await {
                 // An error of the whole request.
@@ -189,7 +186,7 @@ impl TronSource {
     /// busy, so an empty range needs confirmation. A price from more distant events would be wrong.
     async fn confirmed_events(
         &self,
-        calls: &[(&str, Value)],
+        calls: &[Call],
         high: Option<Height>,
         options: &CallOptions,
     ) -> Result<(Vec<CallOutcome>, EndpointId)> {
@@ -214,16 +211,15 @@ impl TronSource {
     /// Answers of a server that shows before them that it has reached a height.
     async fn events_up_to(
         &self,
-        calls: &[(&str, Value)],
+        calls: &[Call],
         high: Option<Height>,
         options: &CallOptions,
     ) -> Result<(Vec<CallOutcome>, EndpointId)> {
         let Some(high) = high else { return self.rpc("eth_getLogs", calls, options).await };
-        let head = ("eth_blockNumber", json!([]));
-        let all: Vec<_> = [head].into_iter().chain(calls.iter().cloned()).collect();
+        let all: Vec<Call> = [head_call()].into_iter().chain(calls.iter().cloned()).collect();
         let (answers, by) = self.rpc("eth_getLogs", &all, options).await?;
         let mut events = answers.into_iter();
-        let head = events.next().and_then(|head| wire::quantity(&head.ok()?));
+        let head = events.next().and_then(|head| evm_wire::number(&head.ok()?));
         if head.is_none_or(|head| head < high) {
             let last = format!("no node gives events up to block {high} yet");
             return Err(UpstreamError::unavailable(last));
@@ -247,8 +243,7 @@ fn smaller(ranges: &[Range], message: &str) -> Option<Vec<Range>> {
     })
 }
 
-pub(super) fn pool_filter(pools: &[Account], range: Range) -> Value {
+pub(super) fn pool_call(pools: &[Account], range: Range) -> Call {
     let emitters: Vec<String> = pools.iter().map(|pool| evm_wire::hex(pool)).collect();
-    let by = [("address", json!(emitters)), ("topics", json!([TOPICS]))];
-    evm_wire::log_filter(range, by)
+    evm_wire::logs_call(range, [("address", json!(emitters)), ("topics", json!([TOPICS]))])
 }

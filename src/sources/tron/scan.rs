@@ -4,19 +4,20 @@
 //! One endpoint is queried, once; one without events near its head does not count, because nodes
 //! without an event index return none and no error.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::TronSource;
 use super::depth_search::{EventLook, SearchPlace};
-use super::logs::filters;
+use super::logs::transfer_calls;
 use super::search::search_reading;
-use super::wire;
 use super::wire::HeightRange;
 use crate::decode::evm::Account;
 use crate::domain::Address;
-use crate::rpc::{CallOptions, CallOutcome, EndpointId, EndpointStatus, Result, UpstreamError};
+use crate::rpc::{
+    Call, CallOptions, CallOutcome, EndpointId, EndpointStatus, Result, UpstreamError,
+};
 use crate::sources::evm::scan::{Tops, moved, tops};
-use crate::sources::evm::wire::{FoundLog, topic};
+use crate::sources::evm::wire::{FoundLog, head_call, number, topic};
 use crate::sources::reference::split;
 use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
 
@@ -85,16 +86,15 @@ impl TronSource {
     /// Searches in one request, at an endpoint that has reached the range's top.
     async fn transfers(
         &self,
-        searches: &[Value],
+        searches: &[Call],
         window: HeightRange,
         options: &CallOptions,
     ) -> Result<Vec<FoundLog>> {
-        let searches = searches.iter().map(|filter| (LOGS, json!([filter])));
-        let calls: Vec<_> = searches.chain([("eth_blockNumber", json!([]))]).collect();
+        let calls: Vec<Call> = searches.iter().cloned().chain([head_call()]).collect();
         let (mut answers, by) = self.rpc_asker(search_reading).ask(LOGS, &calls, options).await?;
         let result = |answer: CallOutcome| answer.map_err(|error| self.refused(by, error));
         let newest = answers.pop().map(result).transpose()?;
-        let newest = newest.and_then(|newest| wire::quantity(&newest));
+        let newest = newest.and_then(|newest| number(&newest));
         if newest.is_none_or(|newest| newest < window.high) {
             let last = format!("endpoint has not come to block {}", window.high);
             return Err(UpstreamError::unavailable(last));
@@ -107,7 +107,7 @@ impl TronSource {
     }
 
     /// Two searches per group of wallets and range of blocks.
-    fn searches(&self, tops: &Tops, HeightRange { low, high }: HeightRange) -> Vec<Value> {
+    fn searches(&self, tops: &Tops, HeightRange { low, high }: HeightRange) -> Vec<Call> {
         let limits = &self.inner.limits;
         let mut accounts: Vec<&Account> = tops.keys().collect();
         accounts.sort_unstable();
@@ -116,7 +116,7 @@ impl TronSource {
         let mut searches = Vec::new();
         for (low, high) in split((low, high), limits.logs_range_max) {
             for group in topics.chunks(limits.scan_topics_max.max(1)) {
-                searches.extend(filters(&group.into(), HeightRange { low, high }));
+                searches.extend(transfer_calls(&group.into(), HeightRange { low, high }));
             }
         }
         searches

@@ -9,17 +9,14 @@ use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
 use super::TronSource;
-use super::wire::{eth_call, is_empty};
+use super::wire::is_empty;
 use crate::domain::Address;
-use crate::rpc::{CallOptions, CallOutcome, EndpointId, Result, unless_final};
+use crate::rpc::{Call, CallOptions, CallOutcome, EndpointId, Result, unless_final};
 use crate::sources::evm::tokens::Given;
 use crate::sources::evm::{abi, wire as evm_wire};
 use crate::sources::reports::TokenMeta;
 use crate::sources::symbol::symbol;
 
-/// `symbol()` and `decimals()`.
-const SYMBOL: &str = "0x95d89b41";
-pub(super) const DECIMALS: &str = "0x313ce567";
 /// The caller's address in read-only calls.
 const ZERO_ADDRESS: &str = "410000000000000000000000000000000000000000";
 
@@ -179,8 +176,10 @@ impl TronSource {
         mints: &[Address],
         options: &CallOptions,
     ) -> Result<(Vec<Fields>, EndpointId)> {
-        let both = |mint: &Address| [SYMBOL, DECIMALS].map(|of| eth_call(mint.bytes(), of));
-        let calls: Vec<_> = mints.iter().flat_map(both).collect();
+        let both = |mint: &Address| {
+            [abi::SYMBOL, abi::DECIMALS].map(|of| evm_wire::eth_call(mint.bytes(), &of))
+        };
+        let calls: Vec<Call> = mints.iter().flat_map(both).collect();
         let (answers, endpoint) = self.rpc("eth_call", &calls, options).await?;
         let (pairs, _) = answers.as_chunks::<2>();
         if pairs.len() != mints.len() {

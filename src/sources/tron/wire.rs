@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::envelope::{ListedTransaction, RawData, Ret, Text};
 use super::seen::{SeenTx, SentTx, TxPurpose};
@@ -391,22 +390,9 @@ pub(super) fn is_empty(body: &[u8]) -> bool {
     body.iter().filter(|byte| !byte.is_ascii_whitespace()).eq(b"{}")
 }
 
-/// A read-only call of a contract with data in hex.
-pub(super) fn eth_call(to: &[u8], data: &str) -> (&'static str, Value) {
-    ("eth_call", json!([{"to": evm_wire::hex(to), "data": data}, "latest"]))
-}
-
-/// A number of JSON-RPC.
-pub(super) fn quantity(raw: &RawValue) -> Option<u64> {
-    hex_number(&serde_json::from_str::<Text<'_>>(raw.get()).ok()?)
-}
-
-pub(super) fn first_quantity(answers: &[CallOutcome]) -> Option<u64> {
-    quantity(answers.first()?.as_ref().ok()?)
-}
-
-fn hex_number(text: &str) -> Option<u64> {
-    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+/// The number in the first of some answers of JSON-RPC.
+pub(super) fn first_number(answers: &[CallOutcome]) -> Option<u64> {
+    evm_wire::number(answers.first()?.as_ref().ok()?)
 }
 
 /// Events of a block, by the infos of its transactions.
@@ -446,7 +432,7 @@ pub(super) fn heights(raw: &RawValue) -> Option<Vec<Height>> {
         height: Text<'a>,
     }
     let events: Vec<At<'_>> = serde_json::from_str(raw.get()).ok()?;
-    events.iter().map(|event| hex_number(&event.height)).collect()
+    events.iter().map(|event| evm_wire::hex_number(&event.height)).collect()
 }
 
 /// The item of a block's transactions, or of its infos, whose field `name` is this id.
