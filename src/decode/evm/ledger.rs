@@ -12,6 +12,10 @@ use crate::registry::Chain;
 /// `Transfer(address,address,uint256)` of ERC-20 and, with the last one indexed too, of ERC-721.
 pub(crate) const TRANSFER: Word =
     topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
+/// `UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)`, whose second indexed
+/// parameter is the account (ERC-4337).
+pub(crate) const USER_OPERATION: Word =
+    topic("49628fd1471006c1482da88028e9ce4dbb080b815c9b0344d39e5a8e6ec1419f");
 /// `ERC20Transfer(address,address,uint256)`: the amounts of early ERC-404 tokens, whose `Transfer` is that
 /// of an id.
 const AMOUNT_TRANSFER: Word =

@@ -436,12 +436,13 @@ mod tests {
     use serde_json::Value;
     use serde_json::value::to_raw_value;
 
+    use super::super::Discovery;
     use super::super::lists_model::lane;
     use super::super::node_model::nodes;
     use super::super::receipts::TokenTransfer;
     use super::super::texts::hex_text;
-    use super::super::{Discovery, TRANSFER};
     use super::*;
+    use crate::decode::evm::TRANSFER;
 
     const WALLET: Account = [5; 20];
 
@@ -449,7 +450,7 @@ mod tests {
     /// The receipt has the transfer's log or none.
     fn settled(one: &mut CandidateTx, has_log: bool) -> Option<EndpointId> {
         let hash = hex_text(&[1; 32]);
-        let topics = [TRANSFER.to_owned(), hex_text(&[0; 32]), wire::topic(&WALLET)];
+        let topics = [hex_text(&TRANSFER), hex_text(&[0; 32]), wire::topic(&WALLET)];
         let log = json!({"address": hex_text(&[7; 20]), "topics": topics, "data": "0x01"});
         let logs = if has_log { vec![log] } else { Vec::new() };
         let tx = json!({

@@ -14,10 +14,9 @@ use super::descent::PageAsk;
 use super::discovery::Discovery;
 use super::explorer_wire::{self, ExplorerList};
 use super::list_client::ListClient;
-use super::log_search::TRANSFER;
 use super::texts::hex_text;
 use super::wire::{self, FoundLog};
-use crate::decode::evm::{Account, WITHDRAWAL};
+use crate::decode::evm::{Account, TRANSFER, WITHDRAWAL};
 use crate::domain::{Height, lock};
 use crate::rpc::{Call, EndpointId, Pool};
 
@@ -137,7 +136,7 @@ impl ListClient {
     /// Queries for events of the wrapped coin; first for tokens that left a reference pool.
     fn queries(&self, kind: Kind, range: (Height, Height)) -> Vec<Call> {
         let chain = &self.subject.chain;
-        let topic0 = if kind == Kind::Rows { TRANSFER.to_owned() } else { hex_text(&WITHDRAWAL) };
+        let topic0 = hex_text(if kind == Kind::Rows { &TRANSFER } else { &WITHDRAWAL });
         let pools = chain.reference_pools.iter().filter_map(|pool| pool.bytes().try_into().ok());
         let pools: Vec<String> = pools.map(|pool: Account| wire::topic(&pool)).collect();
         let of_pools = (kind == Kind::Rows && !pools.is_empty())
@@ -241,7 +240,9 @@ mod tests {
                 ("eth_getLogs", Some(low)) if low >= logs_from => {
                     let kind = filter["topics"][0].clone();
                     let mut topics = vec![kind.clone(), wire::topic(&coin()).into()];
-                    topics.extend((kind == TRANSFER).then(|| wire::topic(&[1; 20]).into()));
+                    topics.extend(
+                        (kind == hex_text(&TRANSFER)).then(|| wire::topic(&[1; 20]).into()),
+                    );
                     json!([{
                         "address": hex_text(&coin()), "topics": topics,
                         "data": format!("0x{:064x}", 1), "blockNumber": filter["fromBlock"],

@@ -12,11 +12,10 @@ use serde_json::{Value, json};
 use super::abilities::Abilities;
 use super::busy_fault::BusyFault;
 use super::list_client::ListClient;
-use super::log_search::TRANSFER;
 use super::subject::Subject;
 use super::texts::hex_text;
 use super::wire::topic;
-use crate::decode::evm::{Account, Word};
+use crate::decode::evm::{Account, TRANSFER, Word};
 use crate::domain::{Height, defaults};
 use crate::registry::Registry;
 pub(super) use crate::rpc::scripted::lane;
@@ -491,7 +490,8 @@ fn portal_rows(tx: &ModelTx, traced: bool, is_probe: bool) -> Option<Value> {
         .map(|(at, (from, to, value)): (u32, _)| {
             json!({
                 "logIndex": tx.index * 100 + at, "transactionIndex": tx.index,
-                "address": hex_text(&[0xc0; 20]), "topics": [TRANSFER, topic(from), topic(to)],
+                "address": hex_text(&[0xc0; 20]),
+                "topics": [hex_text(&TRANSFER), topic(from), topic(to)],
                 "data": format!("0x{value:064x}"),
             })
         })

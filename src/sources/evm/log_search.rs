@@ -10,18 +10,10 @@ use std::collections::{BTreeSet, HashSet};
 use serde_json::{Value, json};
 
 use super::wire::{self, FoundLog};
-use crate::decode::evm::{Account, Word};
+use crate::decode::evm::{Account, TRANSFER, USER_OPERATION, Word};
 use crate::domain::Height;
 use crate::rpc::{Call, EndpointId};
 use crate::sources::pager::RangeVotes;
-
-/// keccak256 of `Transfer(address,address,uint256)`.
-pub(in crate::sources) const TRANSFER: &str =
-    "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
-/// keccak256 of `UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)`, whose
-/// second indexed parameter is the account (ERC-4337).
-pub(super) const USER_OPERATION: &str =
-    "0x49628fd1471006c1482da88028e9ce4dbb080b815c9b0344d39e5a8e6ec1419f";
 
 /// Answers that must agree.
 const AGREEING: usize = 2;
@@ -43,9 +35,10 @@ impl TransferSide {
 
     /// The topics of a filter, for one wallet's topic or a list of them.
     pub(super) fn topics_of(self, wallets: &Value) -> Value {
+        let transfer = wire::hex(&TRANSFER);
         match self {
-            Self::Gave => json!([TRANSFER, wallets]),
-            Self::Got => json!([[TRANSFER, USER_OPERATION], null, wallets]),
+            Self::Gave => json!([transfer, wallets]),
+            Self::Got => json!([[transfer, wire::hex(&USER_OPERATION)], null, wallets]),
         }
     }
 }

@@ -13,12 +13,12 @@ use super::EvmSource;
 use super::discovery::{Candidate, ListRequest, Window};
 use super::log_asker::{Answers, DepthReply, LogAsker, SearchFault};
 use super::log_nodes::{Kept, LogChoice, Pace, no_logs_yet};
-use super::log_search::{LogSearch, Query, TRANSFER, TransferSide, USER_OPERATION, Witness};
+use super::log_search::{LogSearch, Query, TransferSide, Witness};
 use super::log_sizes::LogSizes;
 use super::ranges::Shrink;
 use super::receipts::TokenTransfer;
 use super::wire::{self, FoundLog};
-use crate::decode::evm::{Account, Word};
+use crate::decode::evm::{Account, TRANSFER, USER_OPERATION, Word};
 use crate::domain::{Doubts, Height};
 use crate::rpc::{EndpointId, Result, UpstreamError};
 
@@ -432,14 +432,12 @@ impl LogLister {
     /// Whether a log makes its transaction a candidate; the value says whether the wallet gave
     /// something by it or got it from a contract that fills orders.
     fn concerns(&self, log: &FoundLog) -> Option<bool> {
-        let [kind, from, to] = log.topics.as_slice() else {
+        let (from, to) = match log.topics.as_slice() {
+            [TRANSFER, from, to] if log.data.iter().any(|byte| *byte != 0) => (from, to),
+            [_, _, _] => return None,
             // `UserOperationEvent` has four topics, as NFT transfers do, which are no candidates.
-            let [kind, ..] = log.topics.as_slice() else { return None };
-            return (wire::hex(kind) == USER_OPERATION).then_some(true);
+            topics => return (topics.first() == Some(&USER_OPERATION)).then_some(true),
         };
-        if wire::hex(kind) != TRANSFER || log.data.iter().all(|byte| *byte == 0) {
-            return None;
-        }
         let wallet = Some(self.listing.wallet);
         if wire::account_of(from) == wallet && wire::account_of(to) != wallet {
             return Some(true);

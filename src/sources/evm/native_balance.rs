@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::block_payments::is_lone;
 use super::blocks::block_call;
-use super::log_search::{Query, TRANSFER, TransferSide};
+use super::log_search::{Query, TransferSide};
 use super::native::Traced;
 use super::{EvmSource, Past, wire};
-use crate::decode::evm::{Account, NativeFlows, Transaction, Word};
+use crate::decode::evm::{Account, NativeFlows, TRANSFER, Transaction, Word};
 use crate::domain::{Height, Units};
 use crate::rpc::{Call, CallAnswer, CallOptions, UpstreamError};
 
@@ -254,10 +254,10 @@ fn is_alone(wallet: &Account, one: &Traced<'_>) -> bool {
 /// Whether a search for the wallet's transfers finds the transaction.
 fn has_transfer(tx: &Transaction, wallet: &Account) -> bool {
     let is_wallet = |topic: &Word| wire::account_of(topic) == Some(*wallet);
-    let is_transfer = |topic: &Word| wire::hex(topic) == TRANSFER;
-    tx.logs.iter().map(|log| &log.topics).any(|topics| {
-        topics.first().is_some_and(is_transfer) && topics.iter().skip(1).any(is_wallet)
-    })
+    tx.logs
+        .iter()
+        .map(|log| &log.topics)
+        .any(|topics| topics.first() == Some(&TRANSFER) && topics.iter().skip(1).any(is_wallet))
 }
 
 /// The highest block among some transactions that lies below all blocks of the others.

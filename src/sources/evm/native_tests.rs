@@ -10,8 +10,8 @@ use super::lists_model::{POOL, ROUTER, SETTLEMENT, WALLET, lane};
 use super::native::Traced;
 use super::node_model::{NO_METHOD, NodeFault, PRUNED, ScriptedNodes, nodes};
 use super::texts::hex_text;
-use super::{EvmSource, Past, TRANSFER, wire};
-use crate::decode::evm::{Log, NativeFlows, NativeMove, Terms, Transaction, WITHDRAWAL};
+use super::{EvmSource, Past, wire};
+use crate::decode::evm::{Log, NativeFlows, NativeMove, TRANSFER, Terms, Transaction, WITHDRAWAL};
 use crate::domain::Units;
 use crate::rpc::{CallOptions, EndpointId};
 use crate::sources::chunk::RawTx;
@@ -283,7 +283,7 @@ fn sold(hash: &[u8; 32]) -> Value {
     json!({
         "address": hex_text(&POOL), "data": format!("0x{:064x}", 7), "blockNumber": format!("{BLOCK:#x}"),
         "transactionHash": hex_text(hash), "transactionIndex": "0x0", "removed": false,
-        "topics": [TRANSFER, wire::topic(&WALLET), wire::topic(&POOL)],
+        "topics": [hex_text(&TRANSFER), wire::topic(&WALLET), wire::topic(&POOL)],
     })
 }
 

@@ -9,11 +9,11 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::Value;
 
 use super::log_nodes::LogChoice;
-use super::log_search::{TRANSFER, TransferSide, USER_OPERATION};
+use super::log_search::TransferSide;
 use super::ranges::{self, Shrink};
 use super::wire::{self, FoundLog, head_call};
 use super::{EvmLimits, EvmSource};
-use crate::decode::evm::Account;
+use crate::decode::evm::{Account, TRANSFER, USER_OPERATION};
 use crate::domain::{Address, Height};
 use crate::rpc::{Call, CallOptions, CallResponse, Result, UpstreamError};
 use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
@@ -195,14 +195,11 @@ pub(crate) fn moved(tops: &Tops, logs: &[FoundLog]) -> HashMap<Account, Height> 
 }
 
 fn named(log: &FoundLog) -> Vec<Account> {
-    let kind = log.topics.first().map(|kind| wire::hex(kind)).unwrap_or_default();
     match log.topics.as_slice() {
-        [_, from, to] if kind == TRANSFER && log.data.iter().any(|byte| *byte != 0) => {
+        [TRANSFER, from, to] if log.data.iter().any(|byte| *byte != 0) => {
             [from, to].into_iter().filter_map(wire::account_of).collect()
         }
-        [_, _, sender, ..] if kind == USER_OPERATION => {
-            wire::account_of(sender).into_iter().collect()
-        }
+        [USER_OPERATION, _, sender, ..] => wire::account_of(sender).into_iter().collect(),
         _ => Vec::new(),
     }
 }
@@ -230,7 +227,7 @@ mod tests {
         let topic = |account: u8| wire::word(&wire::topic(&[account; 20])).unwrap();
         let log = |block, from, to, amount| FoundLog {
             address: [9; 20],
-            topics: vec![wire::word(TRANSFER).unwrap(), topic(from), topic(to)],
+            topics: vec![TRANSFER, topic(from), topic(to)],
             data: vec![0, amount],
             block,
             hash: [0; 32],

@@ -13,10 +13,9 @@ use super::depth_search::Witness;
 use super::search::{is_too_wide, search_reading};
 use super::seen::SeenTx;
 use super::wire::{self, FoundRow, HeightRange};
-use crate::decode::evm::{Account, Word};
+use crate::decode::evm::{Account, TRANSFER, Word};
 use crate::domain::{Height, lock};
 use crate::rpc::{Call, CallOptions, CallOutcome, EndpointId, Result, UpstreamError};
-use crate::sources::evm::TRANSFER;
 use crate::sources::evm::wire::{self as evm_wire, FoundLog, head_call};
 use crate::sources::pager::RangeVotes;
 
@@ -468,7 +467,8 @@ const TIMEOUT: &str = "no answer in time";
 
 /// Searches for transfers from the wallets, and to them.
 pub(super) fn transfer_calls(wallets: &Value, HeightRange { low, high }: HeightRange) -> [Call; 2] {
-    [json!([TRANSFER, wallets]), json!([TRANSFER, null, wallets])]
+    let transfer = evm_wire::hex(&TRANSFER);
+    [json!([transfer, wallets]), json!([transfer, null, wallets])]
         .map(|topics| evm_wire::logs_call((low, high), [("topics", topics)]))
 }
 

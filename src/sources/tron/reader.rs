@@ -15,12 +15,11 @@ use super::open::ReadRange;
 use super::timeline::{Key, Timeline};
 use super::windows::Windows;
 use super::wire::{HeightRange, Page};
-use crate::decode::evm::{Account, Log};
+use crate::decode::evm::{Account, Log, TRANSFER};
 use crate::decode::tron::Transaction;
 use crate::domain::{Doubts, Height, Proof, Resume, TxId, Way};
 use crate::rpc::{CallOptions, EndpointId, Result, UpstreamError};
 use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
-use crate::sources::evm::TRANSFER;
 use crate::sources::prefetch::{
     ChunkSizes, Depth, PrefetchReader, Prefetcher, Ready, RunAhead, Urgency, drive, next_chunk,
 };
@@ -415,11 +414,8 @@ impl Reading {
     /// neither of it nor of an account that is used all the time: they may be empty for everyone.
     fn lists_no_tokens(&self, txs: &[Transaction]) -> bool {
         let wallet = account(self.request.wallet);
-        let kind_text = |kind: &[u8]| format!("0x{}", hex::encode(kind));
         let moves = |log: &Log| match log.topics.as_slice() {
-            [kind, from, to] => {
-                kind_text(kind) == TRANSFER && [from, to].iter().any(|end| end.ends_with(&wallet))
-            }
+            [TRANSFER, from, to] => [from, to].iter().any(|end| end.ends_with(&wallet)),
             _ => false,
         };
         self.list_proof.lacks_transfers()
