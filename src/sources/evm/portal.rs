@@ -11,7 +11,7 @@ use super::discovery::{Discovery, Window};
 use super::list_client::ListClient;
 use super::portal_answers::read_agreed;
 use super::portal_sent::{Checked, SentCheck};
-use super::portal_window::{Gateway, GatewayMode, PortalWindow, SPAN_FIRST, WindowError};
+use super::portal_window::{GatewayMode, PortalWindow, SPAN_FIRST, WindowError};
 use super::portal_wire::NativeBy;
 use super::receipts::transfer_ends;
 use crate::domain::{Doubts, Height};
@@ -29,7 +29,7 @@ const REFUSALS: usize = 2;
 type Read = (Height, Result<PortalWindow, WindowError>);
 
 pub(super) struct PortalLister {
-    gateway: Arc<Gateway>,
+    gateway: Arc<ListClient>,
     low: Height,
     /// Top of the next window; `None` below the lowest height.
     top: Option<Height>,
@@ -53,7 +53,7 @@ pub(super) struct PortalLister {
 }
 
 /// The first block that the gateway reports; 0 if it has no metadata.
-async fn first_block(gateway: &Gateway) -> Result<Height> {
+async fn first_block(gateway: &ListClient) -> Result<Height> {
     match gateway.ask("/metadata", None, gateway::classify_metadata).await {
         Ok(reply) => gateway::first_block(&reply.body)
             .ok_or_else(|| gateway.pool.malformed(reply.endpoint, "no metadata of a dataset")),
@@ -74,9 +74,8 @@ impl PortalLister {
         windows_max: usize,
     ) -> Self {
         let witness = client.witness((low, high.max(low)));
-        let ListClient { pool, subject, lane, abilities, .. } = client;
         Self {
-            gateway: Arc::new(Gateway { pool, subject, lane, abilities }),
+            gateway: Arc::new(client),
             low,
             top: (low <= high).then_some(high),
             span: SPAN_FIRST,
@@ -290,7 +289,7 @@ impl PortalLister {
     /// Records that the gateway has traces, and of which blocks whole transactions came with theirs
     /// or without. Of what others sent and the wallet only called in, all traces are not requested.
     fn note_traces(&self, window: &PortalWindow) {
-        let Gateway { abilities, subject, .. } = &*self.gateway;
+        let ListClient { abilities, subject, .. } = &*self.gateway;
         let gave = |log| transfer_ends(log).is_some_and(|(from, _)| from == subject.wallet);
         if window.traces.lacking.is_none() {
             abilities.note_calls(Discovery::Portal);

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use futures_util::future::join;
 
 use super::discovery::Candidate;
-use super::portal_window::{Gateway, GatewayMode, PortalWindow, WindowError, read_window};
+use super::list_client::ListClient;
+use super::portal_window::{GatewayMode, PortalWindow, WindowError, read_window};
 use crate::decode::evm::Word;
 use crate::domain::{Doubts, Height};
 
@@ -20,7 +21,7 @@ const FAILURES_MAX: usize = 4;
 
 /// Reads a window until two answers agree; without agreement it has a doubt.
 pub(super) async fn read_agreed(
-    gateway: Arc<Gateway>,
+    gateway: Arc<ListClient>,
     mode: GatewayMode,
     range: (Height, Height),
 ) -> Result<PortalWindow, WindowError> {

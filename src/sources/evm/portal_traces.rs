@@ -2,12 +2,13 @@
 //! blocks, or of some in between, and take queries for them all the same: what a contract wallet
 //! bought there by an inner call looks like something that it only received.
 
+use super::list_client::ListClient;
 use super::portal_candidates::TraceSights;
-use super::portal_window::{Gateway, GatewayMode, PortalWindow};
+use super::portal_window::{GatewayMode, PortalWindow};
 use super::portal_wire as wire;
 use crate::domain::{Doubts, Height};
 
-impl Gateway {
+impl ListClient {
     /// Adds the doubt about inner calls to a window of which some block has no traces. A block in
     /// which something only came is below all that came with traces at times: one query shows its
     /// traces, unless the gateway has shown some at or below it before.

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::abilities::Abilities;
 use super::discovery::Candidate;
+use super::list_client::ListClient;
 use super::portal_candidates::{Arrival, TraceSights, arrivals, balance_changes, candidates};
 use super::portal_wire::{self as wire, Block, NativeBy};
 use super::subject::Subject;
 use crate::decode::evm::{Account, CoinTo, NativeFlows, Terms, Transaction, Word, may_trade};
 use crate::domain::{Doubts, Height};
-use crate::rpc::{Ask, CallOptions, Lane, Pool, Reply, ReplyClass, Result, UpstreamError};
+use crate::rpc::{Ask, CallOptions, Reply, ReplyClass, Result, UpstreamError};
 use crate::sources::gateway::classify_stream;
 
 /// Blocks of the first window: few, for early first rows.
@@ -28,15 +28,6 @@ const NAMED_MAX: usize = 400;
 const DETAIL_ANSWERS_MAX: usize = 8;
 /// Archive chunks that the gateway queries concurrently, for long windows.
 const BUFFER: &str = "50";
-
-/// The gateway, and the wallet whose windows are read.
-#[derive(Debug)]
-pub(super) struct Gateway {
-    pub(super) pool: Pool,
-    pub(super) subject: Subject,
-    pub(super) lane: Lane,
-    pub(super) abilities: Arc<Abilities>,
-}
 
 /// What is requested from the gateway.
 #[derive(Debug, Clone, Copy)]
@@ -104,7 +95,7 @@ impl From<UpstreamError> for WindowError {
     }
 }
 
-impl Gateway {
+impl ListClient {
     pub(super) async fn ask(
         &self,
         path: &'static str,
@@ -112,7 +103,7 @@ impl Gateway {
         read: fn(u16, &[u8]) -> ReplyClass,
     ) -> Result<Reply> {
         let ask = Ask { name: path, path: path.to_owned(), query: Vec::new(), body };
-        self.pool.ask(&ask, read, &CallOptions::new(self.lane.clone())).await
+        self.pool.ask(&ask, read, &self.options()).await
     }
 
     /// Blocks of a range from its lowest one, as far as one answer reaches.
@@ -150,7 +141,7 @@ impl Gateway {
 
 /// Reads all blocks of a window.
 pub(super) async fn read_window(
-    gateway: Arc<Gateway>,
+    gateway: Arc<ListClient>,
     mode: GatewayMode,
     (low, high): (Height, Height),
 ) -> Result<PortalWindow, WindowError> {
@@ -242,7 +233,7 @@ impl KnownArrivals {
 /// Completes candidates that were received. Parts that the gateway does not return are left to the
 /// nodes.
 async fn add_details(
-    gateway: &Gateway,
+    gateway: &ListClient,
     mode: GatewayMode,
     found: &mut [Candidate],
     came: &KnownArrivals,
@@ -281,7 +272,7 @@ async fn add_details(
 /// Sets the terms (receiver, kept fee) from a transaction's input if neither calls nor balances
 /// show the wallet's payment. Inputs that the gateway does not return are left to the nodes; after
 /// a refusal the amount stays unknown.
-async fn add_inputs(gateway: &Gateway, mode: GatewayMode, found: &mut [Candidate]) {
+async fn add_inputs(gateway: &ListClient, mode: GatewayMode, found: &mut [Candidate]) {
     let wallet = gateway.subject.wallet;
     let Subject { chain, registry, .. } = &gateway.subject;
     let is_unknown = |tx: &Transaction| tx.from == wallet && tx.native == NativeFlows::Unknown;
@@ -308,7 +299,7 @@ async fn add_inputs(gateway: &Gateway, mode: GatewayMode, found: &mut [Candidate
 
 /// Terms in the inputs of the wallet's transactions, as far as the gateway returns them.
 async fn inputs(
-    gateway: &Gateway,
+    gateway: &ListClient,
     mode: GatewayMode,
     (mut next, high): (Height, Height),
 ) -> Result<HashMap<Word, Terms>> {
