@@ -2,50 +2,13 @@
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
-use serde_json::json;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::SolanaSource;
 use super::open::{TOKEN_2022_PROGRAM, TOKEN_PROGRAM};
 use crate::domain::{Address, Units};
 use crate::rpc::{Call, CallOptions, Result};
-
-#[derive(Deserialize)]
-struct Accounts {
-    value: Vec<Keyed>,
-}
-
-#[derive(Deserialize)]
-struct Keyed {
-    account: Account,
-}
-
-#[derive(Deserialize)]
-struct Account {
-    data: Data,
-}
-
-#[derive(Deserialize)]
-struct Data {
-    parsed: Parsed,
-}
-
-#[derive(Deserialize)]
-struct Parsed {
-    info: Info,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Info {
-    mint: String,
-    token_amount: Amount,
-}
-
-#[derive(Deserialize)]
-struct Amount {
-    amount: String,
-}
 
 impl SolanaSource {
     /// Sums over all of its accounts of both token programs; zero where it has none.
@@ -68,14 +31,8 @@ impl SolanaSource {
         for answer in self.inner.pool.batch(&calls, options).await {
             let answer = answer?;
             let what = "getTokenAccountsByOwner gave no accounts";
-            let accounts: Accounts = serde_json::from_str(answer.result.get())
-                .map_err(|_| self.malformed(answer.endpoint, what))?;
-            for Keyed { account } in accounts.value {
-                let Info { mint, token_amount } = account.data.parsed.info;
-                let amount: Units = token_amount
-                    .amount
-                    .parse()
-                    .map_err(|_| self.malformed(answer.endpoint, what))?;
+            let accounts = balances_in(&answer.result);
+            for (mint, amount) in accounts.ok_or_else(|| self.malformed(answer.endpoint, what))? {
                 let sum = held.entry(mint).or_default();
                 *sum = sum.saturating_add(amount);
             }
@@ -85,4 +42,15 @@ impl SolanaSource {
             .map(|mint| held.get(&mint.to_string()).copied().or(Some(Units::ZERO)))
             .collect())
     }
+}
+
+/// The mint and the amount of each account; `None` where one has none.
+fn balances_in(raw: &RawValue) -> Option<Vec<(String, Units)>> {
+    let answer: Value = serde_json::from_str(raw.get()).ok()?;
+    let of = |row: &Value| {
+        let info = row.pointer("/account/data/parsed/info")?;
+        let amount = info.pointer("/tokenAmount/amount")?.as_str()?.parse().ok()?;
+        Some((info.get("mint")?.as_str()?.to_owned(), amount))
+    };
+    answer.get("value")?.as_array()?.iter().map(of).collect()
 }
