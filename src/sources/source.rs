@@ -7,23 +7,23 @@ use std::sync::Arc;
 use super::ability::Ability;
 use super::activity::Activity;
 use super::chunk::{FoundTx, GapRequest, RawChunk};
-use super::evm::{EvmReader, EvmSource};
+use super::evm::EvmSource;
 use super::hash_check::{HashCheck, HashQuestion};
-use super::prefetch::RunAhead;
+use super::prefetch::{ChunkReader, RunAhead};
 use super::reports::{SourceStatus, TokenMeta};
 use super::scan::{ScanTarget, Scanned};
-use super::solana::{DROPPED, NOT_AVAILABLE, SolanaReader, SolanaSource};
-use super::tron::{TronReader, TronSource};
+use super::solana::{DROPPED, NOT_AVAILABLE, SolanaSource};
+use super::tron::TronSource;
 use crate::domain::{Address, Doubts, Height, Moment, Price, Proof, TxId, Units, opaque};
 use crate::rpc::{CallOptions, Lane, Result, UpstreamError};
 
 /// Runs the same expression for every family.
 macro_rules! each {
-    ($of:ident, $value:expr, $one:ident => $done:expr) => {
-        match $value {
-            $of::Solana($one) => $done,
-            $of::Evm($one) => $done,
-            $of::Tron($one) => $done,
+    ($source:expr, $one:ident => $done:expr) => {
+        match $source {
+            Source::Solana($one) => $done,
+            Source::Evm($one) => $done,
+            Source::Tron($one) => $done,
         }
     };
 }
@@ -37,13 +37,7 @@ pub enum Source {
 }
 
 /// Reads one gap as adjacent chunks, newest first. Dropping it cancels all requests.
-pub struct GapReader(Reader);
-
-enum Reader {
-    Solana(Box<SolanaReader>),
-    Evm(Box<EvmReader>),
-    Tron(Box<TronReader>),
-}
+pub struct GapReader(Box<dyn ChunkReader>);
 
 opaque!(GapReader);
 
@@ -54,13 +48,7 @@ fn options(lane: &Lane) -> CallOptions {
 impl Source {
     /// Creates a reader; it sends requests only while it is polled.
     pub fn read(&self, request: GapRequest) -> GapReader {
-        GapReader(match self {
-            Self::Solana(source) => {
-                Reader::Solana(Box::new(SolanaReader::new(source.clone(), request)))
-            }
-            Self::Evm(source) => Reader::Evm(Box::new(EvmReader::new(source.clone(), request))),
-            Self::Tron(source) => Reader::Tron(Box::new(TronReader::new(source.clone(), request))),
-        })
+        GapReader(each!(self, source => source.read(request)))
     }
 
     /// One transaction as the wallet sees it; `None` if no node has it.
@@ -84,12 +72,12 @@ impl Source {
 
     /// Whether at least one of several endpoints works, so that a failed read may succeed there.
     pub fn works_in_part(&self) -> bool {
-        each!(Self, self, source => source.nodes()).0.works_in_part()
+        each!(self, source => source.nodes()).0.works_in_part()
     }
 
     /// Hash of the block at a height; `None` where there is no block.
     pub async fn block_hash(&self, height: Height, lane: &Lane) -> Result<Option<[u8; 32]>> {
-        Ok(each!(Self, self, source => source.block_hash(height, &options(lane)).await)?.0)
+        Ok(each!(self, source => source.block_hash(height, &options(lane)).await)?.0)
     }
 
     /// Compares a stored block hash with the chain.
@@ -100,10 +88,10 @@ impl Source {
         lane: &Lane,
     ) -> Result<HashCheck> {
         let (options, mut question) = (options(lane), HashQuestion::new(expected));
-        let (pool, _, rest) = each!(Self, self, source => source.nodes());
+        let (pool, _, rest) = each!(self, source => source.nodes());
         loop {
             let options = question.options(&options);
-            let asked = each!(Self, self, source => source.block_hash(height, &options).await);
+            let asked = each!(self, source => source.block_hash(height, &options).await);
             let answer = match (self, asked) {
                 // The wallet was idle for longer than nodes keep blocks.
                 (
@@ -125,12 +113,12 @@ impl Source {
 
     /// Ids of a block's transactions, in order.
     pub async fn block_order(&self, height: Height, lane: &Lane) -> Result<Vec<TxId>> {
-        each!(Self, self, source => source.block_order(height, &options(lane)).await)
+        each!(self, source => source.block_order(height, &options(lane)).await)
     }
 
     /// Symbols and decimals; tokens unknown to every endpoint have neither.
     pub async fn tokens(&self, mints: &[Address], lane: &Lane) -> Result<Vec<TokenMeta>> {
-        each!(Self, self, source => source.tokens(mints, &options(lane)).await)
+        each!(self, source => source.tokens(mints, &options(lane)).await)
     }
 
     /// Names that pool contracts report themselves; pools without a name are left out.
@@ -152,14 +140,14 @@ impl Source {
         mints: &[Address],
         lane: &Lane,
     ) -> Result<Vec<Option<Units>>> {
-        each!(Self, self, source => source.balances(wallet, mints, &options(lane)).await)
+        each!(self, source => source.balances(wallet, mints, &options(lane)).await)
     }
 
     /// Price of the native coin at each moment, in the same order, from the chain's reference
     /// pools. `None`: there is no price, and will be none. After an error nothing is known: the
     /// caller retries.
     pub async fn native_prices(&self, at: &[Moment], lane: &Lane) -> Result<Vec<Option<Price>>> {
-        each!(Self, self, source => source.native_prices(at, &options(lane)).await)
+        each!(self, source => source.native_prices(at, &options(lane)).await)
     }
 
     /// Whether a span with this proof counts towards a complete history, given the configuration
@@ -185,50 +173,50 @@ impl Source {
 
     /// The final head.
     pub async fn head(&self, lane: &Lane) -> Result<Height> {
-        each!(Self, self, source => source.head(&options(lane)).await)
+        each!(self, source => source.head(&options(lane)).await)
     }
 
     /// Drives the chain-identity checks that no read waits for; never ready. Nothing else polls
     /// them: without it a pending check would keep its permit.
     pub async fn tend(&self) -> Infallible {
-        each!(Self, self, source => source.nodes()).1.drive_queries().await
+        each!(self, source => source.nodes()).1.drive_queries().await
     }
 
     /// What is known of each endpoint's abilities, in the order of the status.
     pub fn abilities(&self) -> Vec<Vec<Ability>> {
-        each!(Self, self, source => source.abilities())
+        each!(self, source => source.abilities())
     }
 
     pub async fn activity(&self, wallet: Address, lane: &Lane) -> Result<Activity> {
-        each!(Self, self, source => source.activity(wallet, &options(lane)).await)
+        each!(self, source => source.activity(wallet, &options(lane)).await)
     }
 
     /// Finds wallets with new transactions. No family's scan sees all: Solana's misses trades that
     /// name only token accounts, the others miss TRC-10 and transfers of native coin alone.
     pub async fn scan(&self, targets: &[ScanTarget], lane: &Lane) -> Result<Scanned> {
-        each!(Self, self, source => source.scan(targets, &options(lane)).await)
+        each!(self, source => source.scan(targets, &options(lane)).await)
     }
 
     pub fn status(&self) -> SourceStatus {
-        each!(Self, self, source => source.status())
+        each!(self, source => source.status())
     }
 }
 
 impl GapReader {
     /// The next chunk; `None` after the one that reaches the lower end. Cancel safe.
     pub async fn next(&mut self) -> Result<Option<RawChunk>> {
-        each!(Reader, &mut self.0, reader => reader.next().await)
+        self.0.next().await
     }
 
     /// Drives the requests in flight without delivering; never ready. For the time in which no
     /// caller takes chunks.
     pub async fn drive(&mut self) -> Infallible {
-        each!(Reader, &mut self.0, reader => reader.drive().await)
+        self.0.drive().await
     }
 
     /// Sets how far the reader prefetches; beyond what is known to be wanted the amount grows with
     /// each chunk.
     pub fn set_run_ahead(&mut self, run_ahead: RunAhead) {
-        each!(Reader, &mut self.0, reader => reader.set_run_ahead(run_ahead));
+        self.0.set_run_ahead(run_ahead);
     }
 }

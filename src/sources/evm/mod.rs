@@ -80,7 +80,6 @@ use tokio::time::Instant;
 
 pub use discovery::Discovery;
 pub use limits::EvmLimits;
-pub(super) use reader::EvmReader;
 
 use super::known_pools::KnownPools;
 use super::reference::ReferencePool;

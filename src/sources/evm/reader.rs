@@ -2,7 +2,6 @@
 //! order.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 
 use futures_util::FutureExt as _;
 
@@ -16,7 +15,7 @@ use crate::domain::{Address, Height, Proof};
 use crate::rpc::{CallOptions, Result, UpstreamError};
 use crate::sources::chunk::{GapRequest, RawChunk, Tip};
 use crate::sources::prefetch::{
-    Fetch, PrefetchReader, Prefetcher, ReorderBuffer, RunAhead, Urgency, drive, next_chunk,
+    ChunkReader, Fetch, PrefetchReader, Prefetcher, ReorderBuffer, RunAhead, Urgency,
 };
 
 type Chunk = Result<RawChunk>;
@@ -33,25 +32,9 @@ enum Listing {
     Done,
 }
 
-pub(crate) struct EvmReader(Reading);
-
-impl EvmReader {
-    pub(in crate::sources) fn new(source: EvmSource, request: GapRequest) -> Self {
-        Self(Reading::new(source, request))
-    }
-
-    pub(crate) fn set_run_ahead(&mut self, run_ahead: RunAhead) {
-        self.0.prefetcher.set_run_ahead(run_ahead);
-    }
-
-    /// The next chunk, newest first; `None` after the last one. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Result<Option<RawChunk>> {
-        next_chunk(&mut self.0).await
-    }
-
-    /// Drives the requests in flight without delivering; never ready.
-    pub(crate) async fn drive(&mut self) -> Infallible {
-        drive(&mut self.0).await
+impl EvmSource {
+    pub(in crate::sources) fn read(&self, request: GapRequest) -> Box<dyn ChunkReader> {
+        Box::new(Reading::new(self.clone(), request))
     }
 }
 

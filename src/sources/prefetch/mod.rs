@@ -19,6 +19,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 pub(super) use reorder::{Fetch, ReorderBuffer, Slot};
 pub use run_ahead::RunAhead;
 
+use super::chunk::RawChunk;
 use crate::domain::Height;
 use crate::rpc::{Result, UpstreamError};
 
@@ -201,6 +202,31 @@ pub(super) trait PrefetchReader {
     fn absorb(&mut self, event: Self::Event) -> Result<()>;
 
     fn deliver(&mut self) -> Result<Option<Self::Chunk>>;
+}
+
+/// Reads one gap of a wallet as adjacent chunks.
+pub(super) trait ChunkReader: Send {
+    fn set_run_ahead(&mut self, run_ahead: RunAhead);
+
+    /// The next chunk, newest first; `None` after the last one. Cancel safe.
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<RawChunk>>>;
+
+    /// Drives the requests in flight without delivering; never ready.
+    fn drive(&mut self) -> BoxFuture<'_, Infallible>;
+}
+
+impl<R: PrefetchReader<Chunk = RawChunk, Event: Send> + Send> ChunkReader for R {
+    fn set_run_ahead(&mut self, run_ahead: RunAhead) {
+        self.prefetcher().set_run_ahead(run_ahead);
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<RawChunk>>> {
+        Box::pin(next_chunk(self))
+    }
+
+    fn drive(&mut self) -> BoxFuture<'_, Infallible> {
+        Box::pin(drive(self))
+    }
 }
 
 /// The next chunk, newest first; `None` after the last one. Cancel safe.

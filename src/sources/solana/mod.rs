@@ -41,7 +41,6 @@ use std::time::Duration;
 
 pub(super) use blocks::{DROPPED, NOT_AVAILABLE};
 pub use limits::SolanaLimits;
-pub(super) use reader::SolanaReader;
 
 use super::ability::{Ability, AbilityKind};
 use super::reports::SourceStatus;

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::fetch::Fetched;
 use super::full_pages::PageQuery;
 use super::list::Entry;
-use super::{SolanaLimits, SolanaReader, SolanaSource};
+use super::reader::SolanaReader;
+use super::{SolanaLimits, SolanaSource};
 use crate::domain::{Address, Doubts, Height, TxId, UnixSeconds};
 use crate::registry::Registry;
 use crate::rpc::scripted::{NO_METHOD, NodeFault, ScriptedNodes, lane, rpc};
@@ -139,7 +140,7 @@ async fn read_by(pool: Pool, low: Height, high: Option<Height>) -> Result<(Vec<H
     };
     let mut reader = SolanaReader::new(source, request);
     let (mut found, mut doubts) = (Vec::new(), Doubts::NONE);
-    while let Some(chunk) = reader.next().await? {
+    while let Some(chunk) = reader.next_chunk().await? {
         found.extend(chunk.txs.iter().map(crate::sources::chunk::RawTx::height));
         doubts = doubts.union(chunk.proof.doubts);
     }

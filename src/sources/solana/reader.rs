@@ -12,10 +12,10 @@ use super::page_reader::{PageReader, PageStep};
 use crate::domain::{SourceAccount, Way};
 use crate::rpc::{CallOptions, Result};
 use crate::sources::chunk::{GapRequest, RawChunk, Tip};
-use crate::sources::prefetch::{PrefetchReader as _, RunAhead, drive, next_chunk};
+use crate::sources::prefetch::{ChunkReader, PrefetchReader as _, RunAhead, drive, next_chunk};
 
 /// Reads one gap of a Solana wallet.
-pub(crate) struct SolanaReader {
+pub(super) struct SolanaReader {
     source: SolanaSource,
     request: GapRequest,
     /// Probes whether pages are offered, while the lists have already begun.
@@ -30,8 +30,14 @@ pub(crate) struct SolanaReader {
     news: Vec<SourceAccount>,
 }
 
+impl SolanaSource {
+    pub(in crate::sources) fn read(&self, request: GapRequest) -> Box<dyn ChunkReader> {
+        Box::new(SolanaReader::new(self.clone(), request))
+    }
+}
+
 impl SolanaReader {
-    pub(in crate::sources) fn new(source: SolanaSource, request: GapRequest) -> Self {
+    pub(super) fn new(source: SolanaSource, request: GapRequest) -> Self {
         let (mut probe, mut pages) = (None, None);
         let is_wanted = request.high.is_none_or(|high| high >= FIRST_SLOT)
             && request.another != Some(Way::FullPages)
@@ -57,18 +63,7 @@ impl SolanaReader {
         }
     }
 
-    pub(crate) fn set_run_ahead(&mut self, run_ahead: RunAhead) {
-        self.run_ahead = run_ahead;
-        if let Some(pages) = &mut self.pages {
-            pages.prefetcher().set_run_ahead(run_ahead);
-        }
-        if let Some(lists) = &mut self.lists {
-            lists.prefetcher().set_run_ahead(run_ahead);
-        }
-    }
-
-    /// The next chunk, newest first; `None` after the last one. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Result<Option<RawChunk>> {
+    pub(super) async fn next_chunk(&mut self) -> Result<Option<RawChunk>> {
         loop {
             if let Some(pages) = &mut self.pages {
                 match next_chunk(&mut **pages).await? {
@@ -113,13 +108,28 @@ impl SolanaReader {
             }
         }
     }
+}
 
-    /// Advances requests in flight without delivering; never ready.
-    pub(crate) async fn drive(&mut self) -> Infallible {
+impl ChunkReader for SolanaReader {
+    fn set_run_ahead(&mut self, run_ahead: RunAhead) {
+        self.run_ahead = run_ahead;
+        if let Some(pages) = &mut self.pages {
+            pages.prefetcher().set_run_ahead(run_ahead);
+        }
+        if let Some(lists) = &mut self.lists {
+            lists.prefetcher().set_run_ahead(run_ahead);
+        }
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<RawChunk>>> {
+        Box::pin(self.next_chunk())
+    }
+
+    fn drive(&mut self) -> BoxFuture<'_, Infallible> {
         match (&mut self.pages, &mut self.lists) {
-            (Some(pages), _) => drive(&mut **pages).await,
-            (None, Some(lists)) => drive(&mut **lists).await,
-            (None, None) => std::future::pending().await,
+            (Some(pages), _) => Box::pin(drive(&mut **pages)),
+            (None, Some(lists)) => Box::pin(drive(&mut **lists)),
+            (None, None) => Box::pin(std::future::pending()),
         }
     }
 }

@@ -46,7 +46,6 @@ use info_answers::InternalGivers;
 pub use limits::{TronDiscovery, TronLimits};
 use offer::Offers;
 use prices::References;
-pub(super) use reader::TronReader;
 use serde_json::Value;
 pub use wire::{reading as tron_reading, rpc_reading as tron_rpc_reading};
 

@@ -1,7 +1,5 @@
 //! Reads one gap of a wallet: decides what is requested next and what can be delivered.
 
-use std::convert::Infallible;
-
 use tokio::time::sleep;
 
 use super::TronSource;
@@ -21,7 +19,7 @@ use crate::domain::{Doubts, Height, Proof, Resume, TxId, Way};
 use crate::rpc::{CallOptions, EndpointId, Result, UpstreamError};
 use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
 use crate::sources::prefetch::{
-    ChunkSizes, Depth, PrefetchReader, Prefetcher, Ready, RunAhead, Urgency, drive, next_chunk,
+    ChunkReader, ChunkSizes, Depth, PrefetchReader, Prefetcher, Ready, Urgency,
 };
 
 enum Event {
@@ -37,25 +35,9 @@ enum Event {
     Fetched(Key, Result<Fetched>),
 }
 
-pub(crate) struct TronReader(Reading);
-
-impl TronReader {
-    pub(in crate::sources) fn new(source: TronSource, request: GapRequest) -> Self {
-        Self(Reading::new(source, request))
-    }
-
-    pub(crate) fn set_run_ahead(&mut self, run_ahead: RunAhead) {
-        self.0.prefetcher.set_run_ahead(run_ahead);
-    }
-
-    /// The next chunk, newest first; `None` after the last one. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Result<Option<RawChunk>> {
-        next_chunk(&mut self.0).await
-    }
-
-    /// Drives the requests in flight without delivering; never ready.
-    pub(crate) async fn drive(&mut self) -> Infallible {
-        drive(&mut self.0).await
+impl TronSource {
+    pub(in crate::sources) fn read(&self, request: GapRequest) -> Box<dyn ChunkReader> {
+        Box::new(Reading::new(self.clone(), request))
     }
 }
 
