@@ -274,10 +274,10 @@ fn chains(call: &ApiCall) -> Result<Response, ApiError> {
     let mut upstream: HashMap<ChainId, Upstream> = history
         .chains_status()
         .into_iter()
-        .map(|(chain, status)| {
-            let rest = status.endpoints.iter().filter(|endpoint| endpoint.resting).count();
+        .map(|(chain, endpoints)| {
+            let rest = endpoints.iter().filter(|endpoint| endpoint.resting).count();
             let mut abilities = history.abilities(chain).into_iter();
-            let rows = status.endpoints.into_iter().map(|endpoint| UpstreamEndpoint {
+            let rows = endpoints.into_iter().map(|endpoint| UpstreamEndpoint {
                 abilities: abilities.next().iter().flatten().map(ability_row).collect(),
                 label: endpoint.label,
                 resting: endpoint.resting,

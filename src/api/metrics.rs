@@ -181,9 +181,9 @@ impl Collected {
     fn upstream(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let registry = self.history.registry();
         let mut endpoints = Vec::new();
-        for (id, status) in self.history.chains_status() {
+        for (id, all) in self.history.chains_status() {
             let chain = registry.chain(id).map_or("unknown", |chain| chain.slug.as_str());
-            let of_chain = status.endpoints.into_iter().enumerate();
+            let of_chain = all.into_iter().enumerate();
             endpoints.extend(of_chain.map(|(at, endpoint)| (chain, at.to_string(), endpoint)));
         }
         let calls = || {

@@ -10,8 +10,8 @@ impl App {
             return text;
         }
         let mut labels = Vec::new();
-        for (_, status) in self.history.chains_status() {
-            let of_chain = status.endpoints.into_iter().map(|endpoint| endpoint.label);
+        for (_, endpoints) in self.history.chains_status() {
+            let of_chain = endpoints.into_iter().map(|endpoint| endpoint.label);
             labels.extend(of_chain.enumerate().map(|(at, label)| (label, at + 1)));
         }
         numbered(text, labels)

@@ -62,8 +62,8 @@ pub use walk::{AsOf, End, Extent, Step, Walk, WalkRequest};
 use crate::domain::{ChainId, Clock, Height, KeyId, Wallet, opaque};
 use crate::enrich::{EnrichCache, Enricher};
 use crate::registry::Registry;
-use crate::rpc::RateShare;
-use crate::sources::{Candles, Source, SourceStatus};
+use crate::rpc::{EndpointStatus, RateShare};
+use crate::sources::{Candles, Source};
 use crate::store::{Store, View};
 use board::Board;
 use capacity::EvictionState;
@@ -194,9 +194,9 @@ impl History {
     }
 
     /// State of each chain's endpoints.
-    pub fn chains_status(&self) -> Vec<(ChainId, SourceStatus)> {
+    pub fn chains_status(&self) -> Vec<(ChainId, Vec<EndpointStatus>)> {
         let mut all: Vec<_> =
-            self.inner.sources.all().iter().map(|(chain, one)| (*chain, one.status())).collect();
+            self.inner.sources.all().iter().map(|(chain, one)| (*chain, one.endpoints())).collect();
         all.sort_by_key(|(chain, _)| *chain);
         all
     }

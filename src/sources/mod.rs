@@ -29,7 +29,7 @@ pub use chunk::{FoundTx, GapRequest, LateAccounts, RawChunk, RawTx, Tip};
 pub use evm::{Discovery, EvmLimits, EvmParts, EvmSource};
 pub use hash_check::HashCheck;
 pub use prefetch::RunAhead;
-pub use reports::{SourceStatus, TokenMeta};
+pub use reports::TokenMeta;
 pub use scan::{ScanTarget, Scanned};
 pub use solana::{SolanaLimits, SolanaSource};
 pub use source::{GapReader, Source};

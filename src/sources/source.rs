@@ -10,12 +10,12 @@ use super::chunk::{FoundTx, GapRequest, RawChunk};
 use super::evm::EvmSource;
 use super::hash_check::{HashCheck, HashQuestion};
 use super::prefetch::{ChunkReader, RunAhead};
-use super::reports::{SourceStatus, TokenMeta};
+use super::reports::TokenMeta;
 use super::scan::{ScanTarget, Scanned};
 use super::solana::{DROPPED, NOT_AVAILABLE, SolanaSource};
 use super::tron::TronSource;
 use crate::domain::{Address, Doubts, Height, Moment, Price, Proof, TxId, Units, opaque};
-use crate::rpc::{CallOptions, Lane, Result, UpstreamError};
+use crate::rpc::{CallOptions, EndpointStatus, Lane, Result, UpstreamError};
 
 /// Runs the same expression for every family.
 macro_rules! each {
@@ -182,7 +182,7 @@ impl Source {
         each!(self, source => source.nodes()).1.drive_queries().await
     }
 
-    /// What is known of each endpoint's abilities, in the order of the status.
+    /// What is known of each endpoint's abilities, in the order of the endpoints.
     pub fn abilities(&self) -> Vec<Vec<Ability>> {
         each!(self, source => source.abilities())
     }
@@ -197,8 +197,9 @@ impl Source {
         each!(self, source => source.scan(targets, &options(lane)).await)
     }
 
-    pub fn status(&self) -> SourceStatus {
-        each!(self, source => source.status())
+    /// State of the chain's endpoints.
+    pub fn endpoints(&self) -> Vec<EndpointStatus> {
+        each!(self, source => source.endpoints())
     }
 }
 

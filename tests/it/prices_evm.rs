@@ -144,7 +144,7 @@ async fn trades_for_dollars_are_worth_what_their_routes_passed_through() {
 }
 
 fn calls(source: &Source) -> u64 {
-    source.status().endpoints.iter().flat_map(|one| one.calls.values()).map(|n| n.sent).sum()
+    source.endpoints().iter().flat_map(|one| one.calls.values()).map(|n| n.sent).sum()
 }
 
 /// Each by itself, all at once, by nodes that take few blocks, and by a gateway: the same.
@@ -470,7 +470,7 @@ async fn a_pool_that_no_node_knew_is_asked_for_again() {
     assert_eq!(source.native_prices(&at, &lane()).await.unwrap(), expected);
     // What all are known of is asked once.
     let of_contracts = |source: &Source| -> u64 {
-        let calls = source.status().endpoints.into_iter().map(|one| one.calls);
+        let calls = source.endpoints().into_iter().map(|one| one.calls);
         calls.filter_map(|of| of.get("eth_call").map(|counts| counts.sent)).sum()
     };
     let asked = of_contracts(&source);

@@ -173,7 +173,7 @@ impl Demo {
 }
 
 fn calls(source: &Source) -> u64 {
-    source.status().endpoints.iter().flat_map(|one| one.calls.values()).map(|n| n.sent).sum()
+    source.endpoints().iter().flat_map(|one| one.calls.values()).map(|n| n.sent).sum()
 }
 
 /// All rows of a wallet, once none waits for its value.

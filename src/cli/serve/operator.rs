@@ -135,12 +135,12 @@ impl Operator {
             .history
             .chains_status()
             .into_iter()
-            .map(|(id, status)| {
-                let resting = status.endpoints.iter().filter(|one| one.resting).count();
-                let in_flight: usize = status.endpoints.iter().map(|one| one.in_flight).sum();
+            .map(|(id, endpoints)| {
+                let resting = endpoints.iter().filter(|one| one.resting).count();
+                let in_flight: usize = endpoints.iter().map(|one| one.in_flight).sum();
                 json!({
                     "chain": self.chain(id).map(|chain| &chain.slug),
-                    "endpoints": status.endpoints.len(), "resting": resting, "inFlight": in_flight,
+                    "endpoints": endpoints.len(), "resting": resting, "inFlight": in_flight,
                 })
             })
             .collect();

@@ -94,7 +94,7 @@ impl Walk {
         let Some(source) = self.inner.sources.get(&self.request.wallet.chain) else { return end };
         let (window, left) = (self.request.window, self.deadline.duration_since(Instant::now()));
         let open_for = window.saturating_sub(left);
-        let endpoints = source.status().endpoints;
+        let endpoints = source.endpoints();
         let answered = |ago: Option<Duration>| ago.is_some_and(|ago| ago <= open_for);
         if endpoints.iter().any(|one| answered(one.answered_ago) || one.last_error.is_none()) {
             return end;

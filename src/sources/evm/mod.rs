@@ -83,12 +83,14 @@ pub use limits::EvmLimits;
 
 use super::known_pools::KnownPools;
 use super::reference::ReferencePool;
-use super::reports::{SourceStatus, TokenMeta};
+use super::reports::TokenMeta;
 use super::server_reach::RecentHead;
 use crate::decode::evm::Account;
 use crate::domain::{Address, Doubts, Height, Proof, Way, lock};
 use crate::registry::{Chain, Registry};
-use crate::rpc::{CallOptions, ChainChecks, EndpointId, Pool, Result, UpstreamError};
+use crate::rpc::{
+    CallOptions, ChainChecks, EndpointId, EndpointStatus, Pool, Result, UpstreamError,
+};
 use abilities::Abilities;
 use log_depth::Sentinel;
 use log_nodes::LogNodes;
@@ -214,10 +216,10 @@ impl EvmSource {
         all.reduce(Doubts::intersection).unwrap_or_default()
     }
 
-    pub(super) fn status(&self) -> SourceStatus {
+    pub(super) fn endpoints(&self) -> Vec<EndpointStatus> {
         let lists = [&self.inner.explorer, &self.inner.portal].into_iter().flatten();
         let pools = [&self.inner.pool].into_iter().chain(lists);
-        SourceStatus { endpoints: pools.flat_map(Pool::endpoints).collect() }
+        pools.flat_map(Pool::endpoints).collect()
     }
 
     pub(super) async fn tokens(

@@ -43,7 +43,6 @@ pub(super) use blocks::{DROPPED, NOT_AVAILABLE};
 pub use limits::SolanaLimits;
 
 use super::ability::{Ability, AbilityKind};
-use super::reports::SourceStatus;
 use crate::domain::{Height, lock};
 use crate::registry::Chain;
 use crate::rpc::{
@@ -113,9 +112,9 @@ impl SolanaSource {
         wire::number(&answer.result).ok_or_else(|| self.malformed(answer.endpoint, "getSlot"))
     }
 
-    pub(super) fn status(&self) -> SourceStatus {
+    pub(super) fn endpoints(&self) -> Vec<EndpointStatus> {
         let pools = [&self.inner.pool].into_iter().chain(&self.gateway);
-        SourceStatus { endpoints: pools.flat_map(Pool::endpoints).collect() }
+        pools.flat_map(Pool::endpoints).collect()
     }
 
     pub(super) fn abilities(&self) -> Vec<Vec<Ability>> {

@@ -51,7 +51,6 @@ pub use wire::{reading as tron_reading, rpc_reading as tron_rpc_reading};
 
 use super::ability::{Ability, AbilityKind, Offered};
 use super::known_pools::KnownPools;
-use super::reports::SourceStatus;
 use super::server_reach::{RecentHead, ServerReach};
 use crate::decode::tron::{Asset, ExchangeId};
 use crate::domain::{Address, Doubts, Height, Proof, lock};
@@ -147,8 +146,8 @@ impl TronSource {
             .union(when(self.internal_givers().is_empty(), Doubts::INNER_CALLS))
     }
 
-    pub(super) fn status(&self) -> SourceStatus {
-        SourceStatus { endpoints: self.inner.pool.endpoints() }
+    pub(super) fn endpoints(&self) -> Vec<EndpointStatus> {
+        self.inner.pool.endpoints()
     }
 
     pub(super) fn abilities(&self) -> Vec<Vec<Ability>> {
