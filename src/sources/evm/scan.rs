@@ -16,6 +16,7 @@ use super::{EvmLimits, EvmSource};
 use crate::decode::evm::{Account, TRANSFER, USER_OPERATION};
 use crate::domain::{Address, Height};
 use crate::rpc::{Call, CallOptions, CallResponse, Result, UpstreamError};
+use crate::sources::reference::split;
 use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
 
 /// The height above which each wallet is searched.
@@ -148,6 +149,13 @@ pub(crate) fn tops(targets: &[ScanTarget]) -> Tops {
     targets.iter().filter_map(top).collect()
 }
 
+/// The wallets as topics, in order.
+pub(crate) fn topics(tops: &Tops) -> Vec<Value> {
+    let mut accounts: Vec<&Account> = tops.keys().collect();
+    accounts.sort_unstable();
+    accounts.into_iter().map(|account| wire::topic(account).into()).collect()
+}
+
 /// A refusal without a size may concern the number of topics.
 fn of_error(error: UpstreamError, (low, high): (Height, Height)) -> Failure {
     let UpstreamError::Rpc { code, message, .. } = &error else { return Failure::Endpoint(error) };
@@ -157,25 +165,15 @@ fn of_error(error: UpstreamError, (low, high): (Height, Height)) -> Failure {
 }
 
 /// Two queries per window of blocks and group of wallets.
-fn queries(
-    tops: &Tops,
-    (low, high): (Height, Height),
-    size: Size,
-) -> Vec<((Height, Height), Call)> {
-    let mut accounts: Vec<&Account> = tops.keys().collect();
-    accounts.sort_unstable();
-    let topics: Vec<Value> =
-        accounts.into_iter().map(|account| wire::topic(account).into()).collect();
-    let (mut queries, mut from) = (Vec::new(), low);
-    while from <= high {
-        let to = high.min(from.saturating_add(size.blocks - 1));
+fn queries(tops: &Tops, range: (Height, Height), size: Size) -> Vec<((Height, Height), Call)> {
+    let (topics, mut queries) = (topics(tops), Vec::new());
+    for range in split(range, size.blocks) {
         for group in topics.chunks(size.topics) {
             for side in TransferSide::BOTH {
-                let topics = [("topics", side.topics_of(&group.to_vec().into()))];
-                queries.push(((from, to), wire::logs_call((from, to), topics)));
+                let topics = [("topics", side.topics_of(&group.into()))];
+                queries.push((range, wire::logs_call(range, topics)));
             }
         }
-        from = to.saturating_add(1);
     }
     queries
 }

@@ -4,20 +4,17 @@
 //! One endpoint is queried, once; one without events near its head does not count, because nodes
 //! without an event index return none and no error.
 
-use serde_json::Value;
-
 use super::TronSource;
 use super::depth_search::{EventLook, SearchPlace};
 use super::logs::transfer_calls;
 use super::search::search_reading;
 use super::wire::HeightRange;
-use crate::decode::evm::Account;
 use crate::domain::Address;
 use crate::rpc::{
     Call, CallOptions, CallOutcome, EndpointId, EndpointStatus, Result, UpstreamError,
 };
-use crate::sources::evm::scan::{Tops, moved, tops};
-use crate::sources::evm::wire::{FoundLog, head_call, number, topic};
+use crate::sources::evm::scan::{Tops, moved, topics, tops};
+use crate::sources::evm::wire::{FoundLog, head_call, number};
 use crate::sources::reference::split;
 use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
 
@@ -109,11 +106,7 @@ impl TronSource {
     /// Two searches per group of wallets and range of blocks.
     fn searches(&self, tops: &Tops, HeightRange { low, high }: HeightRange) -> Vec<Call> {
         let limits = &self.inner.limits;
-        let mut accounts: Vec<&Account> = tops.keys().collect();
-        accounts.sort_unstable();
-        let topics: Vec<Value> =
-            accounts.into_iter().map(|account| topic(account).into()).collect();
-        let mut searches = Vec::new();
+        let (topics, mut searches) = (topics(tops), Vec::new());
         for (low, high) in split((low, high), limits.logs_range_max) {
             for group in topics.chunks(limits.scan_topics_max.max(1)) {
                 searches.extend(transfer_calls(&group.into(), HeightRange { low, high }));
