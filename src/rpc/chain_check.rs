@@ -269,7 +269,7 @@ impl ChainChecks {
     fn due_for_check(&self, pool: &Pool) -> Vec<EndpointId> {
         let (known, now) = (lock(&self.reported.known), Instant::now());
         let is_open = |id: &EndpointId| known.get(id).is_none_or(|known| known.until <= now);
-        pool.endpoints().into_iter().map(|one| one.id).filter(is_open).collect()
+        pool.ids().into_iter().filter(is_open).collect()
     }
 
     /// Joins the pending queries, or starts them.

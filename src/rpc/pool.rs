@@ -113,6 +113,10 @@ impl Pool {
         self.inner.admission.each(|id, endpoint| endpoint.status(id, now))
     }
 
+    pub(crate) fn ids(&self) -> Vec<EndpointId> {
+        self.inner.admission.each(|id, _| id)
+    }
+
     /// Puts an endpoint on cooldown, because its answers cannot be right.
     pub fn cool_down(&self, id: EndpointId, pause: Duration) {
         self.inner.admission.with(id, |endpoint| endpoint.rest(pause, Instant::now()));

@@ -65,7 +65,7 @@ impl SentWitness {
     /// The first answer: of any endpoint, else of one after the other.
     pub(super) async fn counts(&self) -> Result<SentTotals> {
         let mut last = None;
-        for endpoint in [None].into_iter().chain(self.endpoints().into_iter().map(Some)) {
+        for endpoint in [None].into_iter().chain(self.nodes.ids().into_iter().map(Some)) {
             match self.ask(endpoint, Counts::OfRange).await {
                 Ok(counts) if counts.top.is_some() => return Ok(self.with_start(counts)),
                 Ok(_) => {}
@@ -83,7 +83,7 @@ impl SentWitness {
         let lacks_range = *self.lacks_range.get_mut();
         let asked = if lacks_range { Counts::OfToday } else { Counts::All };
         let (mut seen, mut last) = (Vec::new(), None);
-        for endpoint in self.endpoints() {
+        for endpoint in self.nodes.ids() {
             match self.ask(Some(endpoint), asked).await {
                 Ok(counts) => seen.push((endpoint, counts)),
                 Err(error) => last = Some(error),
@@ -130,10 +130,6 @@ impl SentWitness {
     /// Below the first block nothing was sent.
     fn with_start(&self, counts: SentTotals) -> SentTotals {
         if self.range.0 == 0 { SentTotals { bottom: Some(0), ..counts } } else { counts }
-    }
-
-    fn endpoints(&self) -> Vec<EndpointId> {
-        self.nodes.endpoints().into_iter().map(|status| status.id).collect()
     }
 
     /// The counts of one endpoint, by one request; those that it does not keep are unknown.

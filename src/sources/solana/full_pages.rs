@@ -169,7 +169,7 @@ impl SolanaSource {
             Some(PageOffer::Lacks(until) | PageOffer::Takes(_, Some(until))) => *until <= now,
             Some(PageOffer::Takes(_, None)) => false,
         };
-        self.inner.pool.endpoints().into_iter().map(|status| status.id).filter(is_open).collect()
+        self.inner.pool.ids().into_iter().filter(is_open).collect()
     }
 
     /// Probes each of these endpoints with an empty range, and the filters and page size that reads

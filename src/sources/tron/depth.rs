@@ -179,7 +179,7 @@ impl TronSource {
         let Some(low) = self.first_kept(low, high, options).await? else { return Ok(None) };
         // At the lowest kept block there can be no events below to show the depth.
         let floor = if low > wanted { low } else { 0 };
-        let all = self.endpoint_ids();
+        let all = self.inner.pool.ids();
         let shows = |known: EndpointDepth| known.shows(low);
         let first = lock(&self.inner.depths).without_failing(all.clone(), shows);
         let learn = |id: &EndpointId| self.learn_depth(*id, (low, high), floor, options);
@@ -211,7 +211,7 @@ impl TronSource {
     pub(super) fn event_endpoints(&self, low: Height) -> EventEndpoints {
         let depths = lock(&self.inner.depths);
         let known = |id: &EndpointId| depths.known(*id);
-        let all = self.endpoint_ids();
+        let all = self.inner.pool.ids();
         let with = |is_deep: &dyn Fn(Option<Height>) -> bool| -> Vec<EndpointId> {
             let fits = |id: &&EndpointId| match known(id).depth() {
                 Some(Depth::From(from)) => is_deep(from),

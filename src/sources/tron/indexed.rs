@@ -134,7 +134,7 @@ impl TronSource {
     /// Whether a list shows no entry of accounts that are busy elsewhere, at any endpoint that has
     /// it.
     pub(super) fn is_silent(&self, kind: ListKind) -> bool {
-        let mut givers = self.endpoint_ids();
+        let mut givers = self.inner.pool.ids();
         givers.retain(|id| lock(&self.inner.offers).has_given((*id, kind)));
         let indexed = lock(&self.inner.indexed);
         !givers.is_empty() && givers.into_iter().all(|id| indexed.is_silent((id, kind)))
@@ -148,7 +148,7 @@ impl TronSource {
         }
         let mut ids = self.awake();
         if ids.is_empty() {
-            ids = self.endpoint_ids();
+            ids = self.inner.pool.ids();
         }
         let mut newest = self.newest_of(&ids, options).await;
         if newest.iter().any(|(_, kind, _)| is_unshown(&newest, *kind)) {

@@ -133,7 +133,7 @@ impl TronSource {
     }
 
     pub(super) fn internal_givers(&self) -> Vec<EndpointId> {
-        let (mut ids, givers) = (self.endpoint_ids(), lock(&self.inner.internal_givers));
+        let (mut ids, givers) = (self.inner.pool.ids(), lock(&self.inner.internal_givers));
         ids.retain(|id| givers.may_give(*id, &self.inner.limits));
         ids
     }

@@ -153,7 +153,7 @@ impl TronSource {
         (kind, until): (ListKind, u64),
         options: &CallOptions,
     ) -> Result<Reply, ListError> {
-        let all = self.endpoint_ids();
+        let all = self.inner.pool.ids();
         let mut last = "they were refused of late".to_owned();
         let open = self.open_lists(&all, kind).await;
         let mut left = self.indexed_at(&open, kind, until);
@@ -179,7 +179,9 @@ impl TronSource {
                 _ => CallOptions { on, ..options.clone() },
             };
             match self.inner.pool.ask(ask, list_reading, &options).await {
-                Err(UpstreamError::Rpc { endpoint, code, message }) if !is_of_request(code) => {
+                Err(UpstreamError::Rpc { endpoint, code, message })
+                    if !OF_REQUEST.contains(&code) =>
+                {
                     let refused = self.note_refusal((on, kind), &endpoint, code);
                     if is_bound {
                         return Err(ListError::Refused(message));
@@ -253,7 +255,7 @@ impl TronSource {
 
     async fn probe_list(&self, wallet: Address, kind: ListKind, options: &CallOptions) -> bool {
         let ask = question(wallet, kind, &IndexedList::new(LATEST).cursor, 1);
-        for id in self.endpoint_ids() {
+        for id in self.inner.pool.ids() {
             let options = CallOptions { on: Some(id), ..options.clone() };
             match self.inner.pool.ask(&ask, list_reading, &options).await {
                 Ok(reply) if entries(wallet, kind, &reply.body).is_some() => {
@@ -275,14 +277,16 @@ impl TronSource {
         match limits.discovery {
             TronDiscovery::Lists => false,
             TronDiscovery::Events => true,
-            TronDiscovery::Auto => lock(&self.inner.offers).is_absent(&self.endpoint_ids(), limits),
+            TronDiscovery::Auto => {
+                lock(&self.inner.offers).is_absent(&self.inner.pool.ids(), limits)
+            }
         }
     }
 
     /// Whether some endpoint may be queried for each list now, even if none has returned it before.
     pub(super) fn may_ask_lists(&self) -> bool {
         let is_off = self.inner.limits.discovery == TronDiscovery::Events;
-        let (ids, now, offers) = (self.endpoint_ids(), Instant::now(), lock(&self.inner.offers));
+        let (ids, now, offers) = (self.inner.pool.ids(), Instant::now(), lock(&self.inner.offers));
         !is_off && ListKind::BOTH.iter().all(|kind| !offers.open(&ids, *kind, now).is_empty())
     }
 
@@ -291,7 +295,7 @@ impl TronSource {
     pub(super) fn has_lists(&self) -> bool {
         let limits = &self.inner.limits;
         limits.discovery == TronDiscovery::Lists
-            || lock(&self.inner.offers).has_worked(&self.endpoint_ids(), limits)
+            || lock(&self.inner.offers).has_worked(&self.inner.pool.ids(), limits)
     }
 
     pub(super) fn list_error(&self, error: ListError) -> UpstreamError {
@@ -305,10 +309,6 @@ impl TronSource {
                 UpstreamError::NotSupported { method: "account lists".to_owned() }
             }
         }
-    }
-
-    pub(super) fn endpoint_ids(&self) -> Vec<EndpointId> {
-        self.inner.pool.endpoints().into_iter().map(|one| one.id).collect()
     }
 }
 
@@ -374,10 +374,8 @@ fn is_absent(code: i64) -> bool {
     matches!(code, ABSENT | 405 | 501)
 }
 
-/// Whether the error concerns the request, not the list.
-fn is_of_request(code: i64) -> bool {
-    matches!(code, 400 | 422)
-}
+/// Codes of errors that concern the request, not the list.
+const OF_REQUEST: [i64; 2] = [400, 422];
 
 /// The account of a wallet; the registry gives Tron sources only to Tron chains.
 pub(super) fn account(wallet: Address) -> [u8; 20] {
@@ -447,7 +445,7 @@ mod tests {
         let top = 1_000_060_000;
         let lists = Arc::new(Lists { newest: AtomicU64::new(top), ..Lists::default() });
         let (source, options, wallet) = (source(&lists), options(), Address::Tron([7; 20]));
-        let (kind, ids) = (ListKind::Transfers, source.endpoint_ids());
+        let (kind, ids) = (ListKind::Transfers, source.inner.pool.ids());
         source.look_again(&ids, kind, top, &options).await;
         let list = IndexedList::new(top);
         let of = (kind, &list.cursor, 20);
@@ -467,7 +465,7 @@ mod tests {
         let lists = Arc::new(Lists { newest: AtomicU64::new(1_000_000_000), ..Lists::default() });
         let (source, options) = (source(&lists), options());
         let (kind, top) = (ListKind::Transfers, 1_000_060_000);
-        source.look_again(&source.endpoint_ids(), kind, top, &options).await;
+        source.look_again(&source.inner.pool.ids(), kind, top, &options).await;
         let wallet = Address::Tron([7; 20]);
         let list = IndexedList::new(top);
         let refused = source.page(wallet, kind, &list.cursor, 20, &options).await;

@@ -76,7 +76,7 @@ impl TronSource {
     /// Lag in blocks of the endpoint whose servers lag least; at most `EVENTS_BEHIND_MAX`, so that
     /// one false head does not prevent new blocks from being read.
     fn events_behind(&self) -> u64 {
-        let (reach, ids) = (&self.inner.node_reach, self.endpoint_ids());
+        let (reach, ids) = (&self.inner.node_reach, self.inner.pool.ids());
         let known = ids.into_iter().filter(|id| reach.is_known(*id));
         known.map(|id| reach.lag(id)).min().unwrap_or(0).min(EVENTS_BEHIND_MAX)
     }
