@@ -18,7 +18,6 @@ use super::transport::Response;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    pub status: u16,
     pub body: Bytes,
     pub endpoint: EndpointId,
 }
@@ -67,10 +66,10 @@ impl Pool {
             let reading = classify_reply(received, read);
             self.count(sent.endpoint, ask.name, reading.is_err());
             let (decision, failure, rest) = match reading {
-                Ok(Response { status, body, .. }) => {
+                Ok(Response { body, .. }) => {
                     let is_null = false;
                     self.record_observations(sent, &[(ask.name, is_null)], &[]);
-                    return Ok(Reply { status, body, endpoint: sent.endpoint });
+                    return Ok(Reply { body, endpoint: sent.endpoint });
                 }
                 Err(refusal) => refusal,
             };

@@ -40,7 +40,7 @@ async fn path_query_and_body_go_where_they_belong() {
     let pool = pool(&script, vec![endpoint]);
     let (query, posted) = ([("module", "account"), ("sort", "a&b")], Some(r#"{"a":1}"#));
     let reply = pool.ask(&ask("/v1/x", &query, None), read, &lane(1)).await.unwrap();
-    assert_eq!((reply.status, &*reply.body), (200, b"good".as_slice()));
+    assert_eq!(&*reply.body, b"good");
     pool.ask(&ask("", &[], posted), read, &lane(1)).await.unwrap();
     let sent = script.requests();
     assert_eq!(sent[0].url.expose(), "http://one/api/v1/x?apikey=K&module=account&sort=a%26b");

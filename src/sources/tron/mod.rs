@@ -248,7 +248,7 @@ impl RpcAsker {
         let mut tries = 0;
         loop {
             let reply = self.pool.ask(&ask, self.read, &options).await?;
-            let Reply { body, endpoint, .. } = reply;
+            let Reply { body, endpoint } = reply;
             let answers = jsonrpc::decode(&body, first_id, calls.len()).ok();
             let answers =
                 answers.and_then(|all| all.into_iter().collect::<Option<Vec<CallOutcome>>>());
