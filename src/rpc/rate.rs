@@ -2,14 +2,15 @@
 //! time; and the number of processes that divide the endpoints' rates.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::domain::lock;
 use tokio::time::Instant;
 
 /// The account of one rate limit. Endpoints of several pools that share it stay within the limit
-/// together, as some providers count the requests of all chains per client address or key.
+/// together, as some providers count the requests of all chains per client address or key. Holds
+/// the time up to which requests are paid for.
 #[derive(Debug, Clone)]
 pub struct RateAccount(Arc<Mutex<Instant>>);
 
@@ -20,22 +21,18 @@ impl Default for RateAccount {
 }
 
 impl RateAccount {
-    fn paid_until(&self) -> MutexGuard<'_, Instant> {
-        lock(&self.0)
-    }
-
     /// When a request may be sent that runs at most `burst` ahead of the rate.
     pub(super) fn free_at(&self, burst: Duration, now: Instant) -> Instant {
-        self.paid_until().checked_sub(burst).unwrap_or(now)
+        lock(&self.0).checked_sub(burst).unwrap_or(now)
     }
 
     pub(super) fn pay(&self, cost: Duration, now: Instant) {
-        let mut paid_until = self.paid_until();
+        let mut paid_until = lock(&self.0);
         *paid_until = paid_until.max(now) + cost;
     }
 
     pub(super) fn refund(&self, cost: Duration) {
-        let mut paid_until = self.paid_until();
+        let mut paid_until = lock(&self.0);
         *paid_until = paid_until.checked_sub(cost).unwrap_or(*paid_until);
     }
 }

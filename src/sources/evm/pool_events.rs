@@ -103,7 +103,10 @@ impl EvmSource {
                 tracing::debug!(chain, %error, "pools are read by the gateway");
                 while let Some(range) = left.pop_front() {
                     let read = events_by_portal(portal, emitters, range, options).await;
-                    events.extend(read.map_err(|by_portal| more_temporary(error, by_portal))?);
+                    // Of the two errors the one that may end sooner.
+                    events.extend(
+                        read.map_err(|own| if own.is_final() { error.clone() } else { own })?,
+                    );
                 }
             } else {
                 // No source keeps events so old: the next source of prices is used.
@@ -313,11 +316,6 @@ impl LeftOut {
         let lacking = self.lacking.iter().filter(|(_, top)| low <= **top).map(|(on, _)| *on);
         self.failed.iter().copied().chain(lacking).collect()
     }
-}
-
-/// Of the errors of nodes and gateway, the one that may end sooner.
-fn more_temporary(nodes: &UpstreamError, gateway: UpstreamError) -> UpstreamError {
-    if gateway.is_final() { nodes.clone() } else { gateway }
 }
 
 async fn events_by_portal(

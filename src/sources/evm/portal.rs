@@ -62,11 +62,6 @@ async fn first_block(gateway: &ListClient) -> Result<Height> {
     }
 }
 
-/// Whether a refusal concerns traces and nothing else of the query.
-fn names_traces(error: &UpstreamError) -> bool {
-    matches!(error, UpstreamError::Rpc { message, .. } if message.to_lowercase().contains("trace"))
-}
-
 impl PortalLister {
     pub(super) fn new(
         client: ListClient,
@@ -246,7 +241,9 @@ impl PortalLister {
     /// refusal names them.
     fn request_less(&mut self, error: UpstreamError) -> Result<()> {
         let Some(weaker) = self.mode.native.weaker() else { return Err(error) };
-        self.refusals.push(names_traces(&error));
+        let is_clear = |message: &str| message.to_lowercase().contains("trace");
+        self.refusals
+            .push(matches!(&error, UpstreamError::Rpc { message, .. } if is_clear(message)));
         if self.refusals.len() < REFUSALS {
             return Ok(());
         }

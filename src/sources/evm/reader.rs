@@ -96,7 +96,7 @@ impl Reading {
             floor: request.low,
             waiting: VecDeque::new(),
             prefetcher: Prefetcher::new(&source.inner.readers),
-            chunks: ReorderBuffer::new(),
+            chunks: ReorderBuffer::default(),
             next_number: 0,
             failure: None,
             under_way: 0,

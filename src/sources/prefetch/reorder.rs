@@ -52,10 +52,6 @@ impl<K, Q, T> Default for ReorderBuffer<K, Q, T> {
 }
 
 impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
-    pub(in crate::sources) fn new() -> Self {
-        Self::default()
-    }
-
     pub(in crate::sources) fn len(&self) -> usize {
         self.slots.len()
     }
@@ -182,7 +178,7 @@ mod tests {
     use super::*;
 
     fn buffer(count: u8) -> ReorderBuffer<u8, (), u8> {
-        let mut buffer = ReorderBuffer::new();
+        let mut buffer = ReorderBuffer::default();
         for key in 0..count {
             buffer.insert_with(key, || ((), Fetch::Waiting { retries: 0 }));
         }

@@ -52,7 +52,7 @@ pub(super) struct ListProof {
     /// empty.
     shows_account: bool,
     /// The list of token movements had an entry.
-    shows_transfers: bool,
+    pub(super) shows_transfers: bool,
     /// Lists that had reached the top when the read began.
     shown: Vec<(EndpointId, ListKind)>,
     began_at: Instant,
@@ -113,11 +113,6 @@ impl ListProof {
             ProofAnswer::Reach => self.reach = QueryState::Done(()),
             ProofAnswer::Existence(doubts) => self.existence = QueryState::Done(doubts),
         }
-    }
-
-    /// Whether the list of token movements had no entry.
-    pub(super) fn lacks_transfers(&self) -> bool {
-        !self.shows_transfers
     }
 
     /// Whether nothing may be delivered yet.

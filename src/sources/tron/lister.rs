@@ -179,9 +179,7 @@ impl TronSource {
                 _ => CallOptions { on, ..options.clone() },
             };
             match self.inner.pool.ask(ask, list_reading, &options).await {
-                Err(UpstreamError::Rpc { endpoint, code, message })
-                    if !OF_REQUEST.contains(&code) =>
-                {
+                Err(UpstreamError::Rpc { endpoint, code, message }) if !is_of_request(code) => {
                     let refused = self.note_refusal((on, kind), &endpoint, code);
                     if is_bound {
                         return Err(ListError::Refused(message));
@@ -374,8 +372,10 @@ fn is_absent(code: i64) -> bool {
     matches!(code, ABSENT | 405 | 501)
 }
 
-/// Codes of errors that concern the request, not the list.
-const OF_REQUEST: [i64; 2] = [400, 422];
+/// Whether the error concerns the request, not the list.
+fn is_of_request(code: i64) -> bool {
+    matches!(code, 400 | 422)
+}
 
 /// The account of a wallet; the registry gives Tron sources only to Tron chains.
 pub(super) fn account(wallet: Address) -> [u8; 20] {

@@ -400,7 +400,7 @@ impl Reading {
             [TRANSFER, from, to] => [from, to].iter().any(|end| end.ends_with(&wallet)),
             _ => false,
         };
-        self.list_proof.lacks_transfers()
+        !self.list_proof.shows_transfers
             && txs.iter().any(|tx| tx.call.logs.iter().any(moves))
             && self.source.is_silent(ListKind::Transfers)
     }
