@@ -9,12 +9,11 @@ use tokio::time::sleep;
 use super::classify::classify;
 use super::endpoint::EndpointId;
 use super::error::Result;
-use super::exchange::{Ask, Received};
 use super::policy::Failure;
 use super::policy::RetryDecision::{self, Fatal, Refused, Retry, SlowDown, Unknown, Unsupported};
 use super::pool::{CallOptions, Pool};
 use super::retry::{Observation, PendingCall};
-use super::transport::Response;
+use super::transport::{Ask, Received, Response};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {

@@ -16,12 +16,12 @@ use super::classify::classify;
 use super::endpoint::EndpointId;
 use super::endpoint_set::EndpointSet;
 use super::error::{Result, UpstreamError};
-use super::exchange::{Ask, Received};
 use super::jsonrpc::{self, Call, DecodeError, RpcError};
 use super::own_failure::{OwnFailure, is_answered};
 use super::policy::Failure;
 use super::pool::{CallOptions, Pool};
 use super::retry::{Observation, PendingCall, Sent};
+use super::transport::{Ask, Received};
 
 /// The result of one call, and the endpoint that returned it.
 #[derive(Debug)]

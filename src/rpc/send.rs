@@ -9,12 +9,11 @@ use tokio::task::{JoinError, JoinSet, yield_now};
 use tokio::time::{Instant, timeout};
 
 use super::endpoint::{EndpointConfig, EndpointId};
-use super::exchange::{Ask, Received};
 use super::policy::{self, Failure};
 use super::pool::{Inner, Pool};
 use super::retry::Sent;
 use super::scheduler::{Needs, Permit};
-use super::transport::{HttpMethod, Request, TransportError};
+use super::transport::{Ask, HttpMethod, Received, Request, TransportError};
 use crate::domain::lock;
 
 impl Pool {

@@ -9,6 +9,19 @@ use futures_util::future::BoxFuture;
 
 use super::secret::{SecretText, SecretUrl};
 
+/// One HTTP exchange of the pool; `name` stands for the method where it is not JSON-RPC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// Name in counters and in the record of refusals.
+    pub name: &'static str,
+    /// Appended to the path of the endpoint's URL: "" or "/v1/accounts/…".
+    pub path: String,
+    /// Appended to the query of the endpoint's URL (which may contain a key).
+    pub query: Vec<(&'static str, String)>,
+    /// POST with this JSON body; `None`: GET.
+    pub body: Option<Bytes>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpMethod {
     Get,
@@ -50,6 +63,9 @@ pub enum TransportError {
     #[error("the answer is longer than {bytes_max} bytes")]
     TooLarge { bytes_max: usize },
 }
+
+/// The response, of any status.
+pub(super) type Received = Result<Response, TransportError>;
 
 /// Sends requests over the network, or to a simulated node in this process.
 pub trait Transport: fmt::Debug + Send + Sync {
