@@ -1,8 +1,18 @@
-//! Cleans a token's symbol, which is arbitrary text of any length.
+//! What a chain reports of a token, and its symbol, which is arbitrary text of any length.
 
 use std::sync::Arc;
 
+use crate::domain::Address;
+
 const CHARS_MAX: usize = 32;
+
+/// A token's symbol and decimals, as far as the chain has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenMeta {
+    pub mint: Address,
+    pub symbol: Option<Arc<str>>,
+    pub decimals: Option<u8>,
+}
 
 /// The text without invisible characters; `None` if nothing is left.
 pub(super) fn symbol(text: &[u8]) -> Option<Arc<str>> {

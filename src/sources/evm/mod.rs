@@ -83,8 +83,8 @@ pub use limits::EvmLimits;
 
 use super::known_pools::KnownPools;
 use super::reference::ReferencePool;
-use super::reports::TokenMeta;
 use super::server_reach::RecentHead;
+use super::symbol::TokenMeta;
 use crate::decode::evm::Account;
 use crate::domain::{Address, Doubts, Height, Proof, Way, lock};
 use crate::registry::{Chain, Registry};

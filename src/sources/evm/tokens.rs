@@ -16,7 +16,7 @@ use crate::rpc::classify::is_revert;
 use crate::rpc::{
     Call, CallOptions, CallResponse, EndpointId, Pool, Result, UpstreamError, unless_final,
 };
-use crate::sources::reports::TokenMeta;
+use crate::sources::symbol::TokenMeta;
 
 /// Tokens per Multicall: two small calls each, far below any gas limit.
 const TOKENS_PER_CALL: usize = 50;

@@ -11,8 +11,7 @@ use super::SolanaSource;
 use super::wire;
 use crate::domain::{Address, program_address};
 use crate::rpc::{Call, CallOptions, Result};
-use crate::sources::reports::TokenMeta;
-use crate::sources::symbol;
+use crate::sources::symbol::{self, TokenMeta};
 
 /// `metaqbxxUerdq28cj1RbAWkYQm3ybzjb6a8bt518x1s`.
 const METADATA_PROGRAM: [u8; 32] = [

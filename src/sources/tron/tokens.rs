@@ -14,8 +14,7 @@ use crate::domain::Address;
 use crate::rpc::{Call, CallOptions, CallOutcome, EndpointId, Result, unless_final};
 use crate::sources::evm::tokens::Given;
 use crate::sources::evm::{abi, wire as evm_wire};
-use crate::sources::reports::TokenMeta;
-use crate::sources::symbol::symbol;
+use crate::sources::symbol::{TokenMeta, symbol};
 
 /// The caller's address in read-only calls.
 const ZERO_ADDRESS: &str = "410000000000000000000000000000000000000000";
