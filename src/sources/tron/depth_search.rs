@@ -10,8 +10,7 @@ use serde_json::json;
 
 use super::TronSource;
 use super::prices::pool_call;
-use super::search::{is_too_wide, search_reading};
-use super::wire::{self, BlockEvents};
+use super::wire::{self, BlockEvents, is_too_wide, search_reading};
 use crate::decode::evm::Word;
 use crate::domain::Height;
 use crate::rpc::{Call, CallOptions, Reply, Result, UpstreamError, unless_final};

@@ -27,7 +27,6 @@ mod open;
 mod prices;
 mod reader;
 mod scan;
-mod search;
 mod seen;
 mod timeline;
 mod tokens;

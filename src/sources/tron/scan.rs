@@ -7,8 +7,7 @@
 use super::TronSource;
 use super::depth_search::{EventLook, SearchPlace};
 use super::logs::transfer_calls;
-use super::search::search_reading;
-use super::wire::HeightRange;
+use super::wire::{HeightRange, search_reading};
 use crate::domain::Address;
 use crate::rpc::{
     Call, CallOptions, CallOutcome, EndpointId, EndpointStatus, Result, UpstreamError,
