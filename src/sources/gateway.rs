@@ -2,6 +2,7 @@
 //! heads, and the meaning of HTTP statuses.
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::domain::Height;
@@ -24,18 +25,6 @@ struct RawLine<'a> {
     _header: &'a RawValue,
 }
 
-/// The parts of a dataset's `/metadata` that are used.
-#[derive(Deserialize)]
-struct RawMetadata<'a> {
-    start_block: Option<Height>,
-    #[serde(default, borrow)]
-    dataset: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    aliases: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    real_time: Option<&'a RawValue>,
-}
-
 /// The height of the newest block; `None` where the answer names none.
 pub(in crate::sources) fn head(body: &[u8]) -> Option<Height> {
     let head: Option<RawHead> = serde_json::from_slice(body).ok()?;
@@ -45,10 +34,12 @@ pub(in crate::sources) fn head(body: &[u8]) -> Option<Height> {
 /// The first block of a dataset, 0 where its metadata name none; `None` where the answer is not the
 /// metadata of a dataset.
 pub(in crate::sources) fn first_block(body: &[u8]) -> Option<Height> {
-    let metadata: RawMetadata<'_> = serde_json::from_slice(body).ok()?;
-    let RawMetadata { start_block, dataset, aliases, real_time } = metadata;
-    let is_dataset = dataset.or(aliases).or(real_time).is_some();
-    start_block.or(is_dataset.then_some(0))
+    let metadata: Value = serde_json::from_slice(body).ok()?;
+    let field = |name: &str| metadata.get(name).filter(|field| !field.is_null());
+    match field("start_block") {
+        Some(start) => start.as_u64(),
+        None => ["dataset", "aliases", "real_time"].into_iter().find_map(field).map(|_| 0),
+    }
 }
 
 /// Classifies the answer to a block query.

@@ -7,9 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::{SolanaSource, is_refusal, wire};
@@ -411,24 +410,14 @@ fn call(list: IndexedList, busy: &BusyAccount) -> Call {
     }
 }
 
-#[derive(Deserialize)]
-struct SlotRow {
-    slot: Height,
-}
-
-#[derive(Deserialize)]
-struct SlotPage {
-    data: Vec<SlotRow>,
-}
-
 fn slots(list: IndexedList, raw: &RawValue) -> Option<Vec<Height>> {
     match list {
         IndexedList::Signatures => {
             Some(wire::signatures(raw)?.into_iter().map(|entry| entry.slot).collect())
         }
         IndexedList::FullPages => {
-            let page: SlotPage = serde_json::from_str(raw.get()).ok()?;
-            Some(page.data.into_iter().map(|row| row.slot).collect())
+            let page: Value = serde_json::from_str(raw.get()).ok()?;
+            page.get("data")?.as_array()?.iter().map(|row| row.get("slot")?.as_u64()).collect()
         }
     }
 }

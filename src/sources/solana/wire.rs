@@ -123,14 +123,9 @@ pub(super) fn accounts(raw: &RawValue) -> Result<Vec<Option<AccountReply<'_>>>, 
     Ok(serde_json::from_str::<InContext<Vec<Option<AccountReply<'_>>>>>(raw.get())?.value)
 }
 
-#[derive(Deserialize)]
-struct LatestBlockhash {
-    blockhash: String,
-}
-
 /// `getLatestBlockhash`: the slot of the newest block, and its hash.
 pub(super) fn latest_blockhash(raw: &RawValue) -> Option<(Height, [u8; 32])> {
-    let latest: InContext<LatestBlockhash> = serde_json::from_str(raw.get()).ok()?;
+    let latest: InContext<Block> = serde_json::from_str(raw.get()).ok()?;
     Some((latest.context.slot, pubkey(&latest.value.blockhash)?))
 }
 

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::{join, join_all};
 use serde::Deserialize;
-use serde_json::json;
-
+use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::TronSource;
@@ -232,8 +231,7 @@ impl TronSource {
         if is_empty(&reply.body) {
             return Ok(Given::Unanswered);
         }
-        let data = serde_json::from_slice::<Constant>(&reply.body).ok().and_then(Constant::bytes);
-        Ok(Given::of(data.as_deref().and_then(decode)))
+        Ok(Given::of(constant(&reply.body).as_deref().and_then(decode)))
     }
 }
 
@@ -247,33 +245,17 @@ fn read<T>(answer: &CallOutcome, decode: fn(&[u8]) -> Option<T>) -> Given<T> {
     }
 }
 
-#[derive(Deserialize)]
-struct Constant {
-    #[serde(default)]
-    constant_result: Vec<String>,
-    transaction: Option<Transaction>,
-}
-
-#[derive(Deserialize)]
-struct Transaction {
-    #[serde(default)]
-    ret: Vec<Ret>,
-}
-
-#[derive(Deserialize)]
-struct Ret {
-    /// Set only if the call failed.
-    ret: Option<String>,
-}
-
-impl Constant {
-    /// A reverted call has a result too, with the failure inside.
-    fn bytes(self) -> Option<Vec<u8>> {
-        let failed = self.transaction.is_some_and(|tx| {
-            tx.ret.iter().any(|ret| ret.ret.as_deref().is_some_and(|ret| ret != "SUCESS"))
-        });
-        if failed { None } else { hex::decode(self.constant_result.first()?).ok() }
+/// The result of a read-only call. A reverted call has one too, with the failure inside.
+fn constant(body: &[u8]) -> Option<Vec<u8>> {
+    let answer: Value = serde_json::from_slice(body).ok()?;
+    let returned = answer.pointer("/transaction/ret").and_then(Value::as_array);
+    // Set only if the call failed.
+    let is_failure =
+        |of: &Value| of.get("ret").is_some_and(|ret| !ret.is_null() && ret != "SUCESS");
+    if returned.is_some_and(|all| all.iter().any(is_failure)) {
+        return None;
     }
+    hex::decode(answer.pointer("/constant_result/0")?.as_str()?).ok()
 }
 
 #[derive(Deserialize)]
@@ -306,10 +288,6 @@ impl Asset {
 mod tests {
     use super::*;
 
-    fn constant(json: &str) -> Option<Vec<u8>> {
-        serde_json::from_str::<Constant>(json).unwrap().bytes()
-    }
-
     #[test]
     fn reads_what_contracts_answer() {
         let usdt = format!("{:064x}{:064x}{:0<64}", 32, 4, hex::encode("USDT"));
@@ -317,18 +295,18 @@ mod tests {
             r#"{{"result":{{"result":true}},"constant_result":["{usdt}"],
             "transaction":{{"ret":[{{}}],"visible":false}}}}"#
         );
-        assert_eq!(abi::symbol(&constant(&answer).unwrap()).as_deref(), Some("USDT"));
+        assert_eq!(abi::symbol(&constant(answer.as_bytes()).unwrap()).as_deref(), Some("USDT"));
         let six = format!(r#"{{"constant_result":["{:064x}"]}}"#, 6);
-        assert_eq!(abi::decimals(&constant(&six).unwrap()), Some(6));
+        assert_eq!(abi::decimals(&constant(six.as_bytes()).unwrap()), Some(6));
     }
 
     #[test]
     fn what_reverts_is_unknown() {
         let reverted = r#"{"result":{"result":true,"message":"52"},"constant_result":[""],
             "transaction":{"ret":[{"ret":"FAILED"}]}}"#;
-        assert_eq!(constant(reverted), None);
+        assert_eq!(constant(reverted.as_bytes()), None);
         let no_contract = r#"{"result":{"code":"CONTRACT_VALIDATE_ERROR","message":"53"}}"#;
-        assert_eq!(constant(no_contract), None);
+        assert_eq!(constant(no_contract.as_bytes()), None);
     }
 
     #[test]
