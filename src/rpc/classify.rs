@@ -9,6 +9,7 @@ mod tests;
 pub(crate) mod words;
 
 use super::error::UpstreamError;
+pub(crate) use super::policy::TIME_OUTS;
 use super::policy::{Failure, RetryDecision};
 use super::secret::TEXT_MAX;
 use super::transport::TransportError;
@@ -201,7 +202,7 @@ fn by_status(status: u16, is_rpc: bool, method: &str, in_batch: bool) -> Option<
     match status {
         401..=403 => Some(RetryDecision::Refused),
         404 | 405 | 410 | 501 if is_rpc => Some(RetryDecision::Unsupported),
-        status if TIME_OUTS.contains(&status) => Some(timed_out(method)),
+        status if TIME_OUTS.contains(&i64::from(status)) => Some(timed_out(method)),
         413 => Some(too_large(method, in_batch)),
         429 | 529 => Some(RetryDecision::SlowDown),
         404 | 405 | 410 | 500..=599 => Some(RetryDecision::Retry),
@@ -217,15 +218,14 @@ fn too_large(method: &str, in_batch: bool) -> RetryDecision {
     }
 }
 
-/// Statuses of a server that waited too long.
-const TIME_OUTS: [u16; 5] = [408, 504, 524, 598, 599];
-
 /// Whether the endpoint, or a server before it, took too long: fewer calls at once may help.
 pub(super) fn is_time_out(failure: &Failure) -> bool {
     match failure {
         Failure::Transport(error) => *error == TransportError::Timeout,
-        Failure::Http { status, .. } => TIME_OUTS.contains(status),
-        Failure::Rpc { status, code, .. } => TIME_OUTS.contains(&status_of(*status, *code)),
+        Failure::Http { status, .. } => TIME_OUTS.contains(&i64::from(*status)),
+        Failure::Rpc { status, code, .. } => {
+            TIME_OUTS.contains(&i64::from(status_of(*status, *code)))
+        }
         Failure::Rejected { .. } | Failure::Missing => false,
     }
 }

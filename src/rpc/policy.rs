@@ -6,6 +6,9 @@ use super::error::UpstreamError;
 use super::secret::mask;
 use super::transport::TransportError;
 
+/// HTTP statuses of a server that waited too long, which some return as codes of JSON-RPC.
+pub(crate) const TIME_OUTS: [i64; 5] = [408, 504, 524, 598, 599];
+
 /// An attempt without a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failure {
@@ -116,7 +119,7 @@ impl Failure {
     pub(super) fn refusal(&self, endpoint: String) -> UpstreamError {
         let (code, message) = match self {
             Self::Rpc { code, message, .. } => (*code, message.clone()),
-            Self::Http { status: status @ (408 | 504 | 524 | 598 | 599), .. } => {
+            Self::Http { status, .. } if TIME_OUTS.contains(&i64::from(*status)) => {
                 (i64::from(*status), format!("timeout: {self}"))
             }
             Self::Http { status, .. } => (i64::from(*status), self.to_string()),

@@ -4,7 +4,7 @@
 //! (ponder, rindexer, graph-node).
 
 use crate::domain::Height;
-use crate::rpc::classify::{self, words};
+use crate::rpc::classify::{self, TIME_OUTS, words};
 
 /// How to reduce a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,18 +67,15 @@ pub(super) fn read(text: &str, from: Height, to: Height) -> Option<Shrink> {
 /// The same with the error's code: an error that the classification table assigns to ranges is one,
 /// even if its text names no size.
 pub(super) fn of_error(code: i64, text: &str, from: Height, to: Height) -> Option<Shrink> {
-    let is_range = classify::is_range(code, text) || TIMED_OUT.contains(&code);
+    let is_range = classify::is_range(code, text) || TIME_OUTS.contains(&code);
     read(text, from, to).or(is_range.then_some(Shrink::Half))
 }
-
-/// HTTP statuses of queries that timed out.
-const TIMED_OUT: [i64; 5] = [408, 504, 524, 598, 599];
 
 /// Whether the query timed out rather than being refused for its size.
 pub(super) fn is_time_out(code: i64, text: &str) -> bool {
     let text = text.to_lowercase();
     let slow = ["timeout", "timed out", "time-out", "deadline", "too long", "time limit"];
-    TIMED_OUT.contains(&code) || words::holds(&text, &slow)
+    TIME_OUTS.contains(&code) || words::holds(&text, &slow)
 }
 
 /// A range named in the text: `[0x…, 0x…]`, or `A-B` after "range".
