@@ -13,7 +13,7 @@ pub(super) fn number(words: &[u8], at: usize) -> Option<usize> {
     word(words, at)?.try_into().ok()
 }
 
-/// The length, then the content.
+/// A `bytes` or `string` argument: its length, then its content.
 pub(super) fn bytes(data: &[u8], at: usize) -> Option<&[u8]> {
     let text = data.get(at..)?;
     text.get(WORD..)?.get(..number(text, 0)?)
@@ -24,7 +24,7 @@ pub(super) fn account(words: &[u8], at: usize) -> Option<[u8; 20]> {
     word(words, at)?.to_be_bytes::<WORD>().last_chunk().copied()
 }
 
-/// Words as tests write them.
+/// Builds ABI words for tests.
 #[cfg(test)]
 pub(super) mod written {
     use super::WORD;

@@ -1,8 +1,5 @@
-//! Why a transaction decodes to its trades: the wallet's movements, the venues, and what is in no
-//! row.
-//! Separate from decoding, which it does not slow down.
-//!
-//! Built on what the decoders know, by a way of its own: decoding costs nothing more for it.
+//! Explains why a transaction decodes to its trades: the wallet's movements, the venues, and what
+//! is in no row. Separate from decoding, which it does not slow down.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +10,7 @@ use crate::domain::{Address, Side, Units};
 /// A transaction as one wallet sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Explanation {
-    /// It failed: nothing moved except its fee.
+    /// The transaction failed: only its fee was paid.
     pub failed: bool,
     pub decoded: Decoded,
     pub movements: Vec<Movement>,
@@ -95,7 +92,7 @@ impl Explanation {
         for trade in &self.decoded.trades {
             take_row(&mut left, trade);
         }
-        // The network fee does not cross the border, and rent remains the wallet's own.
+        // The movements do not include the network fee, and rent stays the wallet's own.
         for out in &self.left_out {
             if matches!(out.why, Why::Tip | Why::BotFee) {
                 left.entry(out.asset).or_default().add(out.units, !out.came);
@@ -108,7 +105,7 @@ impl Explanation {
             let row = self.decoded.trades.iter().find(|trade| Asset::Token(trade.mint) == asset);
             let why = match asset {
                 _ if !is_trade => Why::NoTrade,
-                // A row without its value or amount: no remainder is known.
+                // For a row without its value or amount, the remainder is unknown.
                 _ if row.is_some_and(|row| row.units.is_none()) => continue,
                 Asset::Native if !self.native_known || self.is_unvalued() => continue,
                 _ if came && self.gave_less_than_rows(asset) => Why::FromOrder,
@@ -144,7 +141,7 @@ impl Explanation {
 fn take_row(left: &mut BTreeMap<Asset, Flow>, trade: &DecodedTrade) {
     let bought = trade.side == Side::Buy;
     let mut take = |asset, units: Option<Units>, came: bool| {
-        // Already subtracted from the movements, so it counts on the other side.
+        // A row explains a movement, so it is booked on the other side.
         left.entry(asset).or_default().add(units.unwrap_or_default(), !came);
     };
     take(Asset::Token(trade.mint), trade.units, bought);

@@ -9,7 +9,7 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// More than 2^256 never exists: a contract that reports it is wrong, and the sum stays below.
+    /// Saturates: no amount exceeds 2^256, so a contract that reports more is wrong.
     pub(super) fn join(&mut self, other: Self) {
         self.got = self.got.saturating_add(other.got);
         self.gave = self.gave.saturating_add(other.gave);
@@ -20,7 +20,7 @@ impl Flow {
         *sum = sum.saturating_add(amount);
     }
 
-    /// What is left of the two; `None` where both are the same.
+    /// The difference of the two; `None` if they are equal.
     pub(super) fn net(self) -> Option<(Side, Units)> {
         match self.got.checked_sub(self.gave) {
             Some(rest) if rest.is_zero() => None,

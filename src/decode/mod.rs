@@ -18,7 +18,7 @@ pub use transaction::RawTx;
 
 use crate::domain::{Address, Family, Side, Units};
 
-/// Version of a family's decoder, stored with what it decoded.
+/// The version of a family's decoder, stored with what it decoded.
 pub fn version(family: Family) -> u16 {
     match family {
         Family::Solana => solana::DECODER_VERSION,
@@ -32,20 +32,20 @@ pub fn version(family: Family) -> u16 {
 pub struct Decoded {
     /// In a fixed order: sells before buys, each by mint.
     pub trades: Vec<DecodedTrade>,
-    /// Why something that looks like a trade is none, or what stayed unknown.
+    /// Why something that looks like a trade is not one, or what stayed unknown.
     pub notes: Vec<Note>,
     /// Decimals of the tokens in `trades`, where the transaction contains them.
     pub decimals: Vec<(Address, u8)>,
-    /// Native coin that the wallet gave or received in addition to tokens on both sides: what it
-    /// gave for a token is then more than the other tokens. The maximum where it is unknown.
+    /// Native coin that the wallet gave or received in addition to tokens on both sides. If large,
+    /// one token's value is not the other's. The maximum if unknown.
     pub side_payment: Units,
 }
 
-/// Native coin in addition to two tokens is a fee while it is at most one part in so many of the
-/// value; more is a part of the price, and what it bought has no value by the tokens alone.
+/// A side payment of at most one part in this many of the value is a fee. A larger one is part of
+/// the price, so the tokens alone do not value each other.
 const SIDE_PAYMENT_PART_MIN: u64 = 100;
 
-/// Whether native coin in addition to tokens of this value is more than a fee.
+/// Whether a side payment next to tokens of this value is more than a fee.
 pub(crate) fn is_part(side_payment: Units, value: Units) -> bool {
     side_payment.saturating_mul(Units::from(SIDE_PAYMENT_PART_MIN)) > value
 }

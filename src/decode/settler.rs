@@ -1,4 +1,5 @@
-//! How a call of 0x's Settler shares native coin that it unwraps: the actions that its input lists.
+//! Reads how a call of 0x's Settler divides the native coin that it unwraps, from the actions in
+//! its input.
 //!
 //! Source: 0xProject/0x-settler, `ISettlerActions.sol`; recorded transactions on six chains.
 
@@ -6,13 +7,13 @@ use super::abi::{WORD, account, bytes, number, word};
 use super::universal_router::CoinSale;
 use crate::domain::{Account, Units};
 
-/// `exec(address,address,uint256,address,bytes)` of `AllowanceHolder`: the fourth is the Settler.
+/// `exec(address,address,uint256,address,bytes)` of `AllowanceHolder`; the 4th is the Settler.
 const EXEC: [u8; 4] = [0x22, 0x13, 0xbc, 0x0b];
-/// `execute((address,address,uint256),bytes[],bytes32)`: receiver, token bought, least amount.
+/// `execute((address,address,uint256),bytes[],bytes32)`: receiver, bought token, minimum amount.
 const EXECUTE: [u8; 4] = [0x1f, 0xff, 0x99, 0x1f];
-/// `BASIC(address,uint256,address,uint256,bytes)`: hundredths of a percent of a token, for a call.
+/// `BASIC(address,uint256,address,uint256,bytes)`: sends hundredths of a percent to a call.
 const BASIC: [u8; 4] = [0x38, 0xc9, 0xc1, 0x47];
-/// `POSITIVE_SLIPPAGE(address,address,uint256)`, and with a cap: takes a balance above an amount.
+/// `POSITIVE_SLIPPAGE(address,address,uint256)`, also with a cap, takes a balance above an amount.
 const SURPLUS: [[u8; 4]; 2] = [[0xc8, 0x76, 0xd2, 0x1d], [0x34, 0xee, 0x90, 0xca]];
 /// `TRANSFER_FROM`, `UNISWAPV2`, `UNISWAPV3` and two that pay by a permit, `VELODROME`,
 /// `MAVERICKV2`, `BALANCERV3`, `RFQ`, `RFQ_VIP`: they move no native coin.
@@ -32,17 +33,17 @@ const TOKENS_ONLY: [[u8; 4]; 10] = [
 const WITHDRAW: [u8; 4] = [0x2e, 0x1a, 0x7d, 0x4d];
 const TRANSFER: [u8; 4] = [0xa9, 0x05, 0x9c, 0xbb];
 const COIN: Account = [0xee; 20];
-/// No call has more.
+/// Limit of actions in one call; no call has more.
 const ACTIONS_MAX: usize = 64;
 
-/// Who gets the native coin of a call, and how it is shared, where all of its actions are known.
+/// The receiver of a call's native coin; and its division, if all of the call's actions are known.
 pub(super) struct Settled {
     pub(super) receiver: Account,
     pub(super) sale: Option<CoinSale>,
 }
 
 impl Settled {
-    /// `None` where it is another call, or it buys no native coin.
+    /// `None` if the input is another call, or the call does not buy native coin.
     pub(super) fn read(input: &[u8], called: Account) -> Option<Self> {
         let (by, input) = match input.strip_prefix(&EXEC) {
             Some(words) => (account(words, 3)?, bytes(words, number(words, 4)?)?),
@@ -72,7 +73,7 @@ fn sale(words: &[u8], receiver: Account, by: Account) -> Option<CoinSale> {
                     word(words, 1)?;
             } else if is_own && data.starts_with(&WITHDRAW) {
                 (*sale.unwraps.get_or_insert(token) == token).then_some(())?;
-                // What is unwrapped behind a part has not been shared.
+                // Coin that is unwrapped after a share was paid was not divided.
                 (sale.parts == [Units::ZERO; 2]).then_some(())?;
             } else if !(is_own && data.starts_with(&TRANSFER)) {
                 return None;
@@ -141,7 +142,7 @@ mod tests {
         unwrap_of(WRAPPED)
     }
 
-    /// As by transaction 0xd34d7393… on Ethereum, which kept 15 hundredths of a percent.
+    /// As in Ethereum transaction 0xd34d7393…, which kept 15 hundredths of a percent.
     #[test]
     fn the_actions_say_how_coin_is_shared() {
         let fee = |part| basic(COIN, part, FEES, &[]);
@@ -185,7 +186,7 @@ mod tests {
         let input = [EXEC.to_vec(), head, text(&inner)].concat();
         let settled = Settled::read(&input, SETTLER).unwrap();
         assert_eq!(settled.sale.unwrap().by, Some(FEES));
-        // Another token is bought; another call.
+        // Another bought token; another call.
         assert!(Settled::read(&execute(WRAPPED, &[unwrap()]), SETTLER).is_none());
         assert!(Settled::read(&[1; 300], SETTLER).is_none());
         assert!(Settled::read(&EXEC, SETTLER).is_none());

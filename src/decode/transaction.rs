@@ -1,4 +1,4 @@
-//! A transaction of any family, and what it was for a wallet.
+//! A transaction of any family, decoded for one wallet.
 
 use super::explain::Explanation;
 use super::{Decoded, evm, solana, tron};
@@ -23,7 +23,7 @@ impl RawTx {
         }
     }
 
-    /// Whether native coin that moved inside is not known only because an endpoint failed.
+    /// Whether native coin of inner calls is unknown only because an endpoint failed.
     pub fn awaits_native(&self) -> bool {
         let native = match self {
             Self::Solana(..) => return false,
@@ -33,9 +33,9 @@ impl RawTx {
         *native == evm::NativeFlows::Refused
     }
 
-    /// Whether a trade may hang on native coin that moved inside, which an earlier read may have seen and
-    /// no endpoint shows now: nodes drop traces and states of old blocks. Where none ever had them, this
-    /// read saw as much as any before it.
+    /// Whether a trade may depend on native coin of inner calls that no endpoint reports now but an
+    /// earlier read may have seen: nodes prune traces and states of old blocks. If no endpoint ever
+    /// had them, this read saw as much as any before it.
     pub fn is_unshown(&self, registry: &Registry, wallet: &Wallet) -> bool {
         let Some(chain) = registry.chain(wallet.chain) else { return false };
         let (tx, tables, is_unshown) = match self {
@@ -50,7 +50,7 @@ impl RawTx {
         is_unshown && evm::may_trade(tables, chain, tx)
     }
 
-    /// Of its block.
+    /// The time of its block.
     pub fn time(&self) -> UnixSeconds {
         match self {
             Self::Solana(_, time) | Self::Evm(_, time) | Self::Tron(_, time) => *time,
@@ -74,7 +74,7 @@ impl RawTx {
         }
     }
 
-    /// Nothing for a wallet of another family, or of a chain that no table has.
+    /// Returns nothing for a wallet of another family or of an unknown chain.
     pub fn decode(&self, registry: &Registry, wallet: &Wallet) -> Decoded {
         let Some(chain) = registry.chain(wallet.chain) else { return Decoded::default() };
         match (self, &wallet.address) {

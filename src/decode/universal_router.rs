@@ -1,4 +1,4 @@
-//! Which accounts the commands of Uniswap's Universal Router give native coin to.
+//! Reads to which accounts the commands of Uniswap's Universal Router give native coin.
 //!
 //! Source: Uniswap/universal-router, `Dispatcher.sol` and `Commands.sol`.
 
@@ -7,12 +7,12 @@ use super::v4_commands::{CoinRoute, Take, V4Command};
 use crate::domain::{Account, Units};
 
 const SELECTOR: usize = 4;
-/// `execute(bytes,bytes[],uint256)`, without the time, `executeSigned` of a signed route, and `execute`
-/// of the `SwapProxy`.
+/// `execute(bytes,bytes[],uint256)`, the same without a deadline, `executeSigned` of a signed
+/// route, and `execute` of the `SwapProxy`.
 pub(super) const EXECUTE: [[u8; 4]; 4] =
     [[0x35, 0x93, 0x56, 0x4c], [0x24, 0x85, 0x6b, 0xc3], [0x44, 0x68, 0x4d, 0xc3], BY_PROXY];
 const BY_PROXY: [u8; 4] = [0x28, 0x94, 0xad, 0xf9];
-/// The arguments of a proxy before the commands: a router, a token, an amount.
+/// Arguments of a proxy before the commands: a router, a token, an amount.
 const PROXY_HEAD: usize = 3;
 /// Commands that move native coin to others, or unwrap; the upper bit is a flag.
 const COMMAND_BITS: u8 = 0x7f;
@@ -24,48 +24,48 @@ const WRAP_ETH: u8 = 0x0b;
 const UNWRAP_WETH: u8 = 0x0c;
 const UNWRAP_WETH_EXACT: u8 = 0x0f;
 const V4_SWAP: u8 = 0x10;
-/// Others from the next one on call contracts whose coin is not read: positions, bridges, commands
-/// inside a command.
+/// Commands above this one call contracts whose native coin is not read: positions, bridges, nested
+/// commands.
 const READ_MAX: u8 = 0x0e;
-/// No call has more commands for Uniswap V4.
+/// Limit of Uniswap V4 commands in one call; no call has more.
 const ROUTES_MAX: usize = 16;
-/// Placeholders in its inputs.
+/// Placeholders in the inputs for the sender and the router.
 const SENDER: Account = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 const ROUTER: Account = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
 /// Receivers of native coin, in the order of the commands.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CoinReceivers {
-    /// Of what is unwrapped.
+    /// The receivers of what is unwrapped.
     pub(super) unwraps: Vec<Account>,
-    /// Of native coin that the router holds.
+    /// The receivers of native coin that the router holds.
     pub(super) gifts: Vec<Account>,
-    /// No command may give some in another way.
+    /// Whether no command may pay out native coin in another way.
     pub(super) are_all: bool,
-    /// Some may be what is unwrapped, and some comes from Uniswap V4 as it is.
+    /// Whether one part may be unwrapped while another comes from Uniswap V4 without unwrapping.
     pub(super) is_split: bool,
-    /// How all of it is shared, where that is known.
+    /// How all of the native coin is divided, if known.
     pub(super) sale: Option<CoinSale>,
 }
 
-/// A sale for native coin, all of which its seller gets but for a part.
+/// A sale for native coin, which its seller receives except for the given shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CoinSale {
-    /// The only exchange in Uniswap V4, where nothing is unwrapped; `None` where all is unwrapped.
+    /// The only exchange in Uniswap V4 if nothing is unwrapped; `None` if all is unwrapped.
     pub route: Option<CoinRoute>,
-    /// Hundredths of a percent that other accounts get, the second one of what the first left.
+    /// Shares of other accounts in hundredths of a percent, the second one of what the first left.
     pub parts: [Units; 2],
-    /// Who unwraps it, where that is not the called contract.
+    /// The account that unwraps it, if not the called contract.
     pub by: Option<Account>,
-    /// The token that it unwraps, where the actions name it.
+    /// The token that it unwraps, if the actions name it.
     pub unwraps: Option<Account>,
-    /// Of more than this another account gets a share.
+    /// If the sale brings more than this, another account receives a share.
     pub most: Option<Units>,
 }
 
 impl CoinReceivers {
-    /// Reads the input of a call, whose sender stands for the placeholder. `None` where it is another
-    /// call, or broken.
+    /// Reads the input of a call by `sender`, which replaces the placeholder. `None` if it is
+    /// another call or malformed.
     pub(super) fn read(input: &[u8], sender: Account) -> Option<Self> {
         let (selector, arguments) = input.split_first_chunk::<SELECTOR>()?;
         if !EXECUTE.contains(selector) {
@@ -122,13 +122,13 @@ impl CoinReceivers {
         Some(Self { unwraps, gifts, are_all, is_split, sale })
     }
 
-    /// All that are not the router.
+    /// All receivers except the router.
     pub(super) fn all(&self) -> impl Iterator<Item = &Account> + Clone {
         self.unwraps.iter().chain(&self.gifts).filter(|to| **to != ROUTER)
     }
 }
 
-/// Whether all coin comes of one exchange in Uniswap V4, or all is unwrapped to the router.
+/// Whether all coin comes from one exchange in Uniswap V4, or all is unwrapped to the router.
 fn has_one_origin(routes: &[Option<CoinRoute>], unwraps: &[Account]) -> bool {
     match (routes, unwraps) {
         ([Some(_)], []) => true,
@@ -137,13 +137,13 @@ fn has_one_origin(routes: &[Option<CoinRoute>], unwraps: &[Account]) -> bool {
     }
 }
 
-/// A sale whose coin goes to the sender at last, less at most one part of it.
+/// A sale whose coin goes to the sender in the end, less at most one share.
 fn sold(route: Option<CoinRoute>, takes: &[Take], sender: Account) -> Option<CoinSale> {
     let is_sender = |to: &Account| [SENDER, sender].contains(to);
     let (mut part, mut is_given) = (None, false);
     for take in takes {
         match take {
-            // What is behind takes of what the router holds.
+            // Later commands take from what the router holds.
             Take::Rest(ROUTER) if !is_given => {}
             Take::Rest(to) if is_sender(to) => is_given = true,
             Take::Part(to, hundredths)
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(read(ROUTES_MAX + 1), (ROUTES_MAX, false));
     }
 
-    /// A pool of wrapped coin, which the router unwraps, next to one of native coin.
+    /// A route with a pool of wrapped coin, which the router unwraps, and one of native coin.
     #[test]
     fn what_is_unwrapped_is_not_all_of_a_sale_that_uniswap_v4_pays_too() {
         let coin = |commands: &[(u8, Vec<u8>)]| {

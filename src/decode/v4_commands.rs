@@ -1,4 +1,4 @@
-//! What a Universal Router's command for Uniswap V4 does with native coin.
+//! Reads what a Universal Router's command for Uniswap V4 does with native coin.
 //!
 //! Source: Uniswap/v4-periphery, `Actions.sol` and `IV4Router.sol`; Uniswap/v4-core, `PoolId.sol`.
 
@@ -16,23 +16,23 @@ const SETTLE_ALL: u8 = 0x0c;
 const TAKE: u8 = 0x0e;
 const TAKE_ALL: u8 = 0x0f;
 const TAKE_PORTION: u8 = 0x10;
-/// No command has more.
+/// Limit of actions in one command.
 const ACTIONS_MAX: usize = 64;
-/// No route is longer.
+/// Limit of pools in one route.
 const HOPS_MAX: usize = 16;
-/// Native coin, which is the lower currency of each of its pools; as hooks: none.
+/// The zero address: native coin, always a pool's lower currency; as hooks, none.
 const COIN: Account = [0; 20];
 
-/// An exchange of a token for native coin in pools without hooks, whose events so state all of it.
+/// An exchange for native coin in pools without hooks, whose events therefore state all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoinRoute {
-    /// The last pool, of native coin.
+    /// The id of the last pool, whose lower currency is native coin.
     pub pool: Word,
-    /// How many pools it passes.
+    /// The number of pools.
     pub hops: usize,
 }
 
-/// Native coin that a command takes out, in order.
+/// One withdrawal of native coin by a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Take {
     /// All that is left.
@@ -51,9 +51,9 @@ pub(super) struct V4Command {
 }
 
 impl V4Command {
-    /// Reads the input of the command; `caller` is what stands for who calls the router. `None`
-    /// where it exchanges nothing, an action is another one, or coin is taken behind its rest, and
-    /// where there are too many.
+    /// Reads the input of a command; `caller` is the placeholder for the router's caller. `None` if
+    /// the command exchanges nothing, has an unknown action or too many, or takes coin after the
+    /// rest was taken.
     pub(super) fn read(input: &[u8], caller: Account) -> Option<Self> {
         let actions = bytes(input, number(input, 0)?).filter(|all| all.len() <= ACTIONS_MAX)?;
         let list = input.get(number(input, 1)?..)?.get(WORD..)?;
@@ -87,7 +87,7 @@ impl V4Command {
     }
 }
 
-/// Of a pool's key (two currencies, fee, spacing, hooks) and whether the lower currency is sold.
+/// Reads a pool's key (two currencies, fee, spacing, hooks) and whether the lower one is sold.
 fn single(input: &[u8]) -> Option<CoinRoute> {
     let input = input.get(number(input, 0)?..)?;
     let sells_lower = !word(input, 5)?.is_zero();
@@ -96,7 +96,7 @@ fn single(input: &[u8]) -> Option<CoinRoute> {
     is_coin.then(|| CoinRoute { pool: Keccak256::digest(key).into(), hops: 1 })
 }
 
-/// Of what is sold, and the next currency, the fee, the spacing and the hooks of each pool.
+/// Reads the sold currency, and each pool's next currency, fee, spacing and hooks.
 fn along(input: &[u8]) -> Option<CoinRoute> {
     let input = input.get(number(input, 0)?..)?;
     let path = input.get(number(input, 1)?..)?;
@@ -127,15 +127,15 @@ mod tests {
     const CALLER: Account = [7; 20];
     const HOOK: Account = [5; 20];
     const TOKEN: &str = "af88d065e77c8cc2239327c5edb3a432268e5831";
-    /// Of native coin and `TOKEN`, with a fee of 500, a spacing of 10 and no hook: transaction
-    /// 0x40060956… on Arbitrum.
+    /// The pool of native coin and `TOKEN` with fee 500, spacing 10 and no hook, from Arbitrum
+    /// transaction 0x40060956….
     const POOL: &str = "864abca0a6202dba5b8868772308da953ff125b0f95015adbf89aaf579e903a8";
 
     fn token() -> Account {
         hex::decode(TOKEN).unwrap().try_into().unwrap()
     }
 
-    /// An offset to each, then each.
+    /// An ABI-encoded list: the offset of each element, then the elements.
     fn list(each: &[Vec<u8>]) -> Vec<u8> {
         let mut offset = each.len() * WORD;
         let mut offsets = Vec::new();
@@ -160,7 +160,7 @@ mod tests {
         V4Command::read(&input, CALLER)
     }
 
-    /// What is sold, and the next currency and the hooks of each pool.
+    /// The sold currency, and the next currency and hooks of each pool.
     fn along(sold: Account, hops: &[(Account, Account)]) -> Vec<u8> {
         let hop = |(next, hooks): &(Account, Account)| {
             words(&[of(*next), at(500), at(10), of(*hooks), at(5 * WORD), at(0)])
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(route((SWAP_EXACT_IN_SINGLE, single(COIN, 0))), one);
         let through = [(token(), COIN), (COIN, COIN)];
         assert_eq!(route((SWAP_EXACT_IN, along([9; 20], &through))), two);
-        // Native coin is sold, the route passes it, a hook may keep a part.
+        // Not read: native coin is sold, the route passes through it, a hook may keep a part.
         for route in [
             route((SWAP_EXACT_IN_SINGLE, single(COIN, 1))),
             route((SWAP_EXACT_IN_SINGLE, single(HOOK, 0))),
@@ -205,7 +205,7 @@ mod tests {
         let exchange = || (SWAP_EXACT_IN_SINGLE, single(COIN, 0));
         assert_eq!(read(&[exchange(), exchange()]).unwrap().route, None);
         assert_eq!(read(&[]), None);
-        // An action that this does not read.
+        // An unknown action.
         assert_eq!(read(&[exchange(), (0x14, words(&[at(0); 2]))]), None);
     }
 

@@ -1,6 +1,7 @@
-//! What the input of a call says about fees and about who is paid. Inputs are long and little of them
-//! is of use: only the words needed are read, and only of calls that are known to contain them; a
-//! Universal Router's commands and the calls of a multicall as a whole.
+//! Reads from a call's input which fees it pays and who receives its output. Inputs are long and
+//! mostly irrelevant, so only the needed words are decoded, and only for selectors that are known
+//! to have them. The commands of a Universal Router and the calls of a multicall are decoded in
+//! full.
 
 use super::transaction::{Account, CoinTo, Terms, Word};
 use super::words::{ZERO, units};
@@ -11,13 +12,13 @@ use crate::domain::Units;
 
 /// `swap(string aggregatorId, address tokenFrom, uint256 amount, bytes data)` of `MetaMask` Swap.
 const METAMASK_SWAP: u32 = 0x5f57_5529;
-/// No fee is behind so many words.
+/// No known layout has its fee after this many words.
 const WORDS_MAX: usize = 20;
-/// The prefix of that adapter's names.
+/// `MetaMask` adapters for `AirSwap` have names with this prefix.
 const AIRSWAP: &[u8] = b"airswap";
 
-/// Offsets in the data of a `MetaMask` adapter: the token bought (native coin is the zero address),
-/// the fee, and whether the fee is taken from the output.
+/// Word offsets in the data of a `MetaMask` adapter: the bought token (the zero address is native
+/// coin), the fee, and the flag that the fee is taken from the output.
 struct Layout {
     bought: usize,
     fee: usize,
@@ -29,8 +30,8 @@ const COMMON: Layout = Layout { bought: 8, fee: 12, of_bought: 14 };
 /// An order of `AirSwap` (`nonce, expiry, signer, signerToken, …`), then the same three words.
 const ORDER: Layout = Layout { bought: 10, fee: 17, of_bought: 19 };
 
-/// Offsets of the word whose last 20 bytes are the receiver of the output; flags or an order's number
-/// may stand before them.
+/// For each selector, the offset of the word whose last 20 bytes are the receiver of the output.
+/// The bytes before them may be flags or an order's number.
 const RECEIVERS: [(u32, usize); 57] = [
     // `swapExactTokensForETH`, `swapTokensForExactETH` and their variants for fee-on-transfer tokens:
     // of the V2 routers, of Velodrome V2 and Aerodrome, and of Solidly's form.
@@ -41,7 +42,7 @@ const RECEIVERS: [(u32, usize); 57] = [
     (0x12bc_3aca, 3),
     (0x18a1_3086, 3),
     (0x7af7_28c8, 3),
-    // The same of Avalanche's routers, of Camelot's with a referrer, and for native coin of LFJ's.
+    // The same on Avalanche's routers, Camelot's (with a referrer), and LFJ's for native coin.
     (0x6765_28d1, 3),
     (0x7a42_416a, 3),
     (0x762b_1562, 3),
@@ -49,7 +50,7 @@ const RECEIVERS: [(u32, usize); 57] = [
     (0x9ab6_156b, 3),
     (0x3dc8_f8ec, 3),
     (0x1a24_f9a9, 3),
-    // 1inch: `swap` of v4, whose description is behind an offset, of v5 and of v6.
+    // 1inch: `swap` of v4 (its description is at an offset), of v5 and of v6.
     (0x7c02_5200, 6),
     (0x12aa_3caf, 4),
     (0x07ed_2379, 4),
@@ -108,27 +109,28 @@ const RECEIVERS: [(u32, usize); 57] = [
     (0xf2c4_2696, CALLER),
     (0x9871_efa4, CALLER),
 ];
-/// In place of an offset: the call names no receiver, and pays its caller.
+/// Used in place of an offset for calls that name no receiver and pay their caller.
 const CALLER: usize = usize::MAX;
 
 /// `exec` of 0x's `AllowanceHolder`, and `execute` of its Settlers.
 const SETTLERS: [u32; 2] = [0x2213_bc0b, 0x1fff_991f];
 /// `swapCompact()` of Odos.
 const ODOS_COMPACT: u32 = 0x83bd_37f9;
-/// Hex digits of it that hold the receiver: five addresses of 22 bytes, two amounts of 33, and 3 bytes.
+/// The receiver is within this many hex digits: five addresses of up to 22 bytes, two amounts of up
+/// to 33, and 3 bytes of slippage.
 const COMPACT_DIGITS_MAX: usize = 2 * (5 * 22 + 2 * 33 + 3);
 
-/// `multicall(bytes[])` of the V3 routers, and with a time or a block's hash before the calls: offsets of
-/// the calls.
+/// `multicall(bytes[])` of the V3 routers, alone, with a deadline, and with a block hash before the
+/// calls; each with the word that holds the offset of the calls.
 const MULTICALLS: [(u32, usize); 3] = [(0xac96_50d8, 0), (0x5ae4_01dc, 1), (0x1f04_64d1, 1)];
-/// `unwrapWETH9(uint256,address)`, `unwrapWNativeToken` of Algebra: minimum, receiver.
+/// `unwrapWETH9(uint256,address)`, and `unwrapWNativeToken` of Algebra: minimum, receiver.
 const UNWRAP: [u32; 2] = [0x4940_4b7c, 0x69bc_35b2];
-/// The same with a fee: then its hundredths of a percent and its receiver.
+/// The same with a fee: after these, the fee in hundredths of a percent and its receiver.
 const UNWRAP_WITH_FEE: [u32; 2] = [0x9b2c_0a37, 0xc606_96ec];
-/// Of `SwapRouter02`, for its caller: `unwrapWETH9(uint256)`, and with a fee.
+/// `unwrapWETH9(uint256)` of `SwapRouter02`, without and with a fee: it pays the caller.
 const UNWRAP_FOR_CALLER: u32 = 0x4961_6997;
 const UNWRAP_FOR_CALLER_WITH_FEE: u32 = 0xd4ef_38de;
-/// `refundETH()` and `refundNativeToken()`: the rest of the value goes to the caller.
+/// `refundETH()` and `refundNativeToken()` return the unused call value to the caller.
 const REFUND: [u32; 2] = [0x1221_0e8a, 0x4186_5270];
 
 /// Reads the receiver and the fee of the output from the input of a call.
@@ -166,14 +168,14 @@ pub(crate) fn terms(input: &[u8], sender: Account, called: Option<Account>) -> T
     by_receiver(receiver, sender)
 }
 
-/// Of a call that gives all to one account; the zero address denotes the caller.
+/// The terms of a call with a single receiver; the zero address denotes the caller.
 fn by_receiver(receiver: Option<Account>, sender: Account) -> Terms {
     let to_sender = receiver.is_some_and(|to| to == ZERO || to == sender);
     let coin = if to_sender { CoinTo::Sender } else { CoinTo::Unsaid };
     Terms { receiver: receiver.filter(|to| *to != ZERO), coin, ..Terms::default() }
 }
 
-/// Whom the calls inside a multicall give native coin.
+/// The accounts to which the calls inside a multicall pay native coin.
 #[derive(Debug, Default)]
 struct Given {
     to_sender: bool,
@@ -181,7 +183,7 @@ struct Given {
     refunds: bool,
 }
 
-/// Of a multicall of a V3 router. `None` where its calls cannot be read.
+/// The terms of a V3 router's multicall. `None` if its calls cannot be decoded.
 fn by_multicall(words: &[u8], list_at: usize, sender: Account) -> Option<Terms> {
     let words = const_hex::decode(words).ok()?;
     let list = words.get(number(&words, list_at)?..)?;
@@ -226,8 +228,9 @@ impl Given {
     }
 }
 
-/// The receiver that `swapCompact()` of Odos names behind two tokens, two amounts, the slippage, the
-/// executor and the receiver of the input. `None` where it is one of a list that the router keeps.
+/// Reads the receiver of Odos' `swapCompact()`, which follows two tokens, two amounts, the
+/// slippage, the executor and the receiver of the input. `None` if it is an index into the router's
+/// address list.
 fn compact_receiver(digits: &[u8]) -> Option<Account> {
     let data = const_hex::decode(digits.get(..COMPACT_DIGITS_MAX).unwrap_or(digits)).ok()?;
     let mut rest = data.as_slice();
@@ -249,7 +252,7 @@ fn compact_receiver(digits: &[u8]) -> Option<Account> {
     }
 }
 
-/// An address that follows its code, or a place in a list.
+/// Skips an address: either the code `0001` and 20 bytes, or an index into the router's list.
 fn skip_address(rest: &mut &[u8]) -> Option<()> {
     if take(rest, 2)? == [0, 1] {
         take(rest, 20)?;
@@ -269,13 +272,13 @@ fn head(digits: &[u8], most: usize) -> Vec<Word> {
     words.map_while(|word| const_hex::decode_to_array(word).ok()).collect()
 }
 
-/// Of a Universal Router's call.
+/// The terms of a Universal Router's call.
 fn by_commands(input: &[u8], sender: Account, called: Option<Account>) -> Option<Terms> {
     let coin = CoinReceivers::read(&const_hex::decode(input).ok()?, sender)?;
     let mut all = coin.all().filter(|to| Some(**to) != called);
     let other = all.clone().find(|to| **to != sender).copied();
     let terms = match (all.any(|to| *to == sender), other) {
-        // The events show how much is unwrapped, and not how much comes as it is.
+        // Events state how much was unwrapped, but not how much V4 paid without unwrapping.
         (true, None) if coin.is_split => Terms { coin: CoinTo::Shared, ..Terms::default() },
         (true, None) => Terms::default(),
         (true, Some(_)) => Terms { coin: CoinTo::Shared, ..Terms::default() },
@@ -286,11 +289,11 @@ fn by_commands(input: &[u8], sender: Account, called: Option<Account>) -> Option
     Some(Terms { sale: coin.sale, ..terms })
 }
 
-/// Native coin that `MetaMask` Swap keeps of its output.
+/// The native coin that `MetaMask` Swap deducts from its output.
 fn charged(words: &[Word]) -> Option<Units> {
     let number = |at: usize| words.get(at).map(units);
     let holds = |at: usize, value: u64| number(at) == Some(Units::from(value));
-    // The name takes one word, so that the data begins at the seventh.
+    // The adapter's name takes one word, so the data begins at the seventh word.
     let one_word = number(4)? <= Units::from(32_u64);
     if !(one_word && holds(0, 0x80) && holds(3, 0xc0)) {
         return None;
@@ -313,8 +316,8 @@ mod tests {
         format!("0x{METAMASK_SWAP:08x}{}", words.collect::<String>())
     }
 
-    /// The words of transaction 0x395615fa37… on Ethereum, of which the trace shows that
-    /// 416768566082016 wei went to the fee wallet.
+    /// The words of Ethereum transaction 0x395615fa37…, whose trace shows 416768566082016 wei paid
+    /// to the fee wallet.
     fn common<'a>(bought: &'a str, of_bought: &'a str) -> [&'a str; 16] {
         [
             "80",
@@ -340,7 +343,7 @@ mod tests {
     fn the_fee_of_metamask_is_read_from_the_input() {
         let fee = Some(Units::from(416_768_566_082_016_u64));
         assert_eq!(terms(input(&common("0", "1")).as_bytes(), ZERO, None).charged, fee);
-        // Of transaction 0xbfe647f03c…: an order of AirSwap.
+        // From transaction 0xbfe647f03c…, an order of AirSwap.
         let mut order = vec!["80", "3845badade8e6dff049820680d1f14bd3903a5d0", "1", "c0", "17"];
         order.push("616972737761704c696768743346656544796e616d6963000000000000000000");
         order.extend(["1a0", "1846655a640", "63892d66", "af0b", "0", "781ccf86befbf0", "3845"]);
@@ -383,7 +386,7 @@ mod tests {
             assert_eq!(read(to).coin, CoinTo::Unsaid, "{selector:08x}");
             let sender = hex::encode(SENDER);
             assert_eq!(read(&sender), Terms { receiver: Some(SENDER), ..of_caller });
-            // An order's number before it.
+            // An order's number in the bytes before the receiver.
             assert_eq!(read(&format!("186a0{to}")).receiver, read(to).receiver);
         }
     }
@@ -490,17 +493,17 @@ mod tests {
             }
             assert_eq!(read(&[swap, (UNWRAP_FOR_CALLER, &[ZERO])]), Terms::default());
             assert_eq!(read(&[swap, (UNWRAP_FOR_CALLER_WITH_FEE, &[ZERO, ZERO, FEES])]), shared);
-            // The rest of the value comes back, what was unwrapped does not.
+            // The unused value is refunded to the sender, what was unwrapped goes elsewhere.
             let refunded = read(&[swap, (UNWRAP[0], &[ZERO, FEES]), (REFUND[0], &[])]);
             assert_eq!(refunded, Terms { receiver: Some(FEES), ..shared });
             assert_eq!(read(&[swap, (REFUND[0], &[])]), Terms::default());
-            // A call inside a call is not read.
+            // A nested multicall is not decoded.
             assert_eq!(read(&[swap, (MULTICALLS[0].0, &[ZERO])]), shared);
         }
         assert_eq!(terms(b"0xac9650d8", SENDER, None).coin, CoinTo::Shared);
     }
 
-    /// A token for native coin, as calls of Odos are recorded on Ethereum and Polygon.
+    /// Odos calls that sell a token for native coin, as recorded on Ethereum and Polygon.
     #[test]
     fn the_receiver_of_a_compact_call_is_behind_what_it_exchanges() {
         let full = |who: &Account| format!("0001{}", hex::encode(who));
@@ -514,7 +517,7 @@ mod tests {
         assert_eq!(call("0000"), of_caller);
         assert_eq!(call(&full(&SENDER)), Terms { receiver: Some(SENDER), ..of_caller });
         assert_eq!(call(&full(&FEES)), Terms { receiver: Some(FEES), ..Terms::default() });
-        // One that the router keeps in a list, and none.
+        // An index into the router's list, and input that is cut short.
         assert_eq!(call("0005"), Terms::default());
         assert_eq!(terms(b"0x83bd37f9000100", SENDER, None), Terms::default());
     }
@@ -523,7 +526,8 @@ mod tests {
     const FEES: Account = [8; 20];
     const CALLED: Account = [9; 20];
 
-    /// Commands, each with a token (zero: native coin) or a receiver, a receiver, and a part.
+    /// Commands, each with a token (zero: native coin) or a receiver, then a receiver, then a
+    /// share.
     fn execute(commands: &[(u8, Account, Account)]) -> String {
         let word = |number: usize| format!("{number:064x}");
         let who = |account: &Account| format!("{:0>64}", hex::encode(account));
@@ -550,7 +554,7 @@ mod tests {
         let sweep = |to: Account| (0x04, ZERO, to);
         let terms = |commands: &[_]| terms(execute(commands).as_bytes(), SENDER, Some(CALLED));
         let coin = |commands: &[_]| terms(commands).coin;
-        // Of transaction 0xe4532a98… on Ethereum: the fee is swept to another account.
+        // From Ethereum transaction 0xe4532a98…: the fee is swept to another account.
         assert_eq!(coin(&[wrap, (0x08, sender, ZERO), sweep(FEES)]), CoinTo::Others);
         assert_eq!(coin(&[wrap, unwrap(sender)]), CoinTo::Unsaid);
         assert_eq!(coin(&[unwrap(SENDER)]), CoinTo::Unsaid);
@@ -558,7 +562,7 @@ mod tests {
             assert_eq!(coin(&[unwrap(held), (part, ZERO, FEES), sweep(sender)]), CoinTo::Shared);
             assert_eq!(coin(&[unwrap(held), sweep(sender)]), CoinTo::Unsaid);
         }
-        // A part of another token.
+        // A share of another token.
         assert_eq!(coin(&[(0x86, FEES, FEES), unwrap(sender)]), CoinTo::Unsaid);
         // A swap in Uniswap V4, a bridge.
         assert_eq!(coin(&[(0x10, ZERO, ZERO)]), CoinTo::Unsaid);
@@ -566,7 +570,7 @@ mod tests {
         assert_eq!(coin(&[(0x10, ZERO, ZERO), sweep(FEES)]), CoinTo::Shared);
         assert_eq!(terms(&[unwrap(FEES)]).receiver, Some(FEES));
         assert_eq!(terms(&[wrap]), Terms { coin: CoinTo::Others, ..Terms::default() });
-        // A part of what is unwrapped.
+        // A share of what is unwrapped.
         assert_eq!(coin(&[(0x0f, FEES, ZERO), unwrap(sender)]), CoinTo::Shared);
         assert_eq!(coin(&[(0x0f, sender, ZERO)]), CoinTo::Unsaid);
     }

@@ -1,5 +1,6 @@
-//! Which tokens a conversion at a fixed price exchanged: a peg module's event states an amount of
-//! one token and a fee in the other and names neither, others name both.
+//! Finds the two tokens of a conversion at a fixed price. A peg module's event states an amount of
+//! one token and a fee in the other without naming either; other conversion events name both
+//! tokens.
 
 use super::fixed_rate::are_alike;
 use super::ledger::{Asset, Ledger, Move, is_movement, token_move};
@@ -8,9 +9,9 @@ use super::words::{ZERO, address, topic, units, word, words};
 use crate::domain::{Side, Units};
 use crate::registry::{Event, Peg};
 
-/// Events of one transaction that are read: any contract may log more.
+/// Limit of conversion events per transaction, because any contract may log more.
 const EVENT_COUNT_MAX: usize = 16;
-/// Logs before an event among which its two tokens are: a module logs it behind their transfers.
+/// How many logs before an event are searched for its tokens, whose transfers precede it.
 const LOG_COUNT_MAX: usize = 16;
 
 /// `Deposit(address,address,uint256,uint256)` of a vault (EIP-4626): sender, owner, assets, shares.
@@ -18,23 +19,24 @@ const DEPOSITED: Word = topic("dcbc1c05240f31ff3ad067ef1ee35ce4997762752e3a09528
 /// `Withdraw(address,address,address,uint256,uint256)`: sender, receiver, owner, assets, shares.
 const WITHDRAWN: Word = topic("fbde797d201c681b91056529119e0b02407c7bb96a4a2c75c01fc9667232c8db");
 
-/// One event, by the place of its log, with the assets that it names.
+/// A conversion event, its index among the logs, and the assets that it names.
 pub(super) struct Placed<'a> {
     pub(super) at: usize,
     pub(super) event: &'a Event,
     pub(super) assets: &'a [Asset],
 }
 
-/// What one event converted.
+/// The movements of the two assets that one event converted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Conversion {
     sides: [Move; 2],
-    /// Whether a wallet ended with the one for the other, and so traded nothing by it: for as much or
-    /// more, and with as much or less, as an aggregator takes its fee.
+    /// Whether the wallet converted for itself, so that it is no trade: over the transaction it
+    /// gave at least as much of the one asset and received at most as much of the other (an
+    /// aggregator may take a fee).
     pub(super) is_wallets: bool,
 }
 
-/// The conversions of a transaction.
+/// The conversions that these events of a transaction state.
 pub(super) fn conversions(
     tx: &Transaction,
     events: &[Placed<'_>],
@@ -52,8 +54,8 @@ pub(super) fn conversions(
     found
 }
 
-/// The tokens that their own contracts minted for another one, or burnt for one: vaults' shares and
-/// wrapped tokens, as pools hold them, and shares of pools. The inner token stands first.
+/// Conversions into or out of vault shares, wrapped tokens and shares of pools: tokens whose own
+/// contract minted or burnt them in exchange for another token. The inner token is the first side.
 pub(super) fn wrappers(tx: &Transaction, ledger: &Ledger, wallet: &Account) -> Vec<Conversion> {
     let (mut found, moves) = (Vec::new(), &ledger.moves);
     let made = |m: &&Move| (m.from == ZERO || m.to == ZERO) && !ledger.is_measure(m.asset);
@@ -73,8 +75,8 @@ pub(super) fn wrappers(tx: &Transaction, ledger: &Ledger, wallet: &Account) -> V
     found
 }
 
-/// What a vault's own event states that it took or gave for a share: its assets may lie at a market of
-/// loans, so that they come from another contract than its own.
+/// The movement of the inner token that a vault's event states for a share. A vault may keep its
+/// assets in a lending market, so the movement need not begin or end at the vault.
 fn stated<'a>(tx: &Transaction, ledger: &'a Ledger, share: &Move) -> Option<&'a Move> {
     let is_vault = |log: &&Log| Asset::Token(log.address) == share.asset;
     tx.logs.iter().filter(is_vault).find_map(|log| {
@@ -111,7 +113,7 @@ fn pooled<'a>(tx: &Transaction, ledger: &'a Ledger, share: &Move) -> Option<&'a 
     })
 }
 
-/// Marks the conversions that are the wallet's own.
+/// Marks the conversions that the wallet made for itself.
 fn mark_own(found: &mut [Conversion], ledger: &Ledger, wallet: &Account) {
     if found.is_empty() {
         return;
@@ -129,7 +131,7 @@ fn mark_own(found: &mut [Conversion], ledger: &Ledger, wallet: &Account) {
 }
 
 impl Conversion {
-    /// The token that one of the two became, or was.
+    /// The other asset of the conversion, if `asset` is one of its two.
     pub(super) fn other(&self, asset: Asset) -> Option<Asset> {
         match self.sides.map(|m| m.asset) {
             [first, second] if first == asset => Some(second),
@@ -144,7 +146,7 @@ impl Conversion {
     }
 }
 
-/// By the last movements before a peg module's event that fit its amount.
+/// Finds the latest movements before a peg module's event that fit its amount and fee.
 fn pegged(event: &Event, log: &Log, before: &[Log]) -> Option<[Move; 2]> {
     let (Peg { amount, fee }, mints) = match (event.mints, event.burns) {
         (Some(peg), _) => (peg, true),
@@ -163,7 +165,7 @@ fn pegged(event: &Event, log: &Log, before: &[Log]) -> Option<[Move; 2]> {
     Some([held, last(before, |m| made(m) && fits(m))?])
 }
 
-/// By the last movements of the two tokens that an event names.
+/// Finds the latest movement of each of the two tokens that an event names.
 fn named(assets: &[Asset], before: &[Log]) -> Option<[Move; 2]> {
     let [first, second] = assets else { return None };
     let moved = |asset: &Asset| last(before, |m| m.asset == *asset && !m.amount.is_zero());

@@ -1,5 +1,6 @@
-//! What trackers of a token pay to its holders while the token moves, and hooks to a coin's creator: an
-//! income next to the exchange, no part of it.
+//! Removes dividends from a wallet's movements: what a token's tracker pays to holders while the
+//! token moves, and what a hook pays to a coin's creator. They are income next to the exchange, not
+//! part of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +11,14 @@ use super::words::{ZERO, address, topic, units, word};
 use crate::decode::flow::Flow;
 use crate::domain::Units;
 
-/// `DividendWithdrawn(address,uint256)`: who is paid, and how much. It names no asset.
+/// `DividendWithdrawn(address,uint256)`: the holder and the amount. The event names no asset.
 const WITHDRAWN: Word = topic("ee503bee2bb6a87e57bc57db795f98137327401a0e7b7ce42e37926cc1a9ca4d");
-/// Zora's `CoinMarketRewardsV4`: coin, currency, creator, four others; ten amounts, the creator's first.
+/// Zora's `CoinMarketRewardsV4`: coin, currency, creator, four other accounts; then ten amounts,
+/// the creator's first.
 const MARKET: Word = topic("35b5031218696db1dfd903223a47f38e66a1998e14a942a5d60fddaa49a685fc");
-/// Zora's `CreatorCoinRewards` of the indexed coin: currency, creator, protocol; the two amounts.
+/// Zora's `CreatorCoinRewards`, coin indexed: currency, creator, protocol; then two amounts.
 const CREATOR: Word = topic("ea92473287be4e55f8279d0b8395a45960a217ae2f1a76ac9cae84af58a751ed");
-/// Events of one transaction that are read: any contract may log thousands.
+/// Limit of dividend events per transaction, because any contract may log thousands.
 const EVENT_COUNT_MAX: usize = 64;
 
 /// A payment to the wallet that the paying contract's own event states.
@@ -26,7 +28,8 @@ struct Payment {
     amount: Units,
 }
 
-/// Removes such payments. Whether the wallet may have got more coin, which no movement shows.
+/// Removes dividends from `flows`. Returns whether an event states a dividend that no movement
+/// shows and that may have been native coin.
 pub(super) fn leave_out(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) -> bool {
     let (mut unseen, mut taken) = (false, BTreeSet::new());
     for Payment { by, asset, amount } in stated(scene) {

@@ -65,7 +65,7 @@ fn name_sponsors(explanation: &mut Explanation, sponsored: &BTreeMap<Moved, Flow
     }
 }
 
-/// Marks tokens without a row that were minted or burnt next to a token with one.
+/// Marks tokens without a row that were minted or burnt together with a token that has one.
 fn name_followers(explanation: &mut Explanation, scene: &Scene<'_>) {
     let own = without_extras(scene, Own::read(scene));
     let is_made = |token: Account| {

@@ -1,15 +1,15 @@
-//! Pure: whether two amounts stand to each other as a contract's fixed price has them, not a market.
+//! Distinguishes a fixed price from a market price by the ratio of two amounts. Pure.
 
 use crate::domain::Units;
 
-/// Digits that a fixed price has at most.
+/// A fixed price has at most this many digits.
 const PRICE_DIGITS_MAX: usize = 6;
-/// Digits that both amounts have at least, but for zeros at the end: one of so many is the other times a
-/// short price by chance once in thousands.
+/// Both amounts need at least this many significant digits. Of amounts this long, one is the other
+/// times a short price by chance less than once in thousands.
 const AMOUNT_DIGITS_MIN: usize = 10;
 
-/// Whether two amounts are the same digits, one with more zeros at the end: one for one of tokens with
-/// different decimals, or a power of ten for one.
+/// Whether two amounts have the same digits, one with more zeros at the end: tokens of different
+/// decimals exchanged one for one, or at a power of ten.
 pub(super) fn are_alike(one: Units, other: Units) -> bool {
     let (low, high) = if one < other { (one, other) } else { (other, one) };
     let Some(mut times) = high.checked_div(low) else { return one == other };
@@ -21,8 +21,8 @@ pub(super) fn are_alike(one: Units, other: Units) -> bool {
     is_whole && times == Units::ONE
 }
 
-/// Whether one amount is the other times a short decimal, rounded to a unit, or they are the same but for
-/// zeros at the end, however short.
+/// Whether one amount is the other times a short decimal, rounded to a unit. Amounts that are equal
+/// but for zeros at the end count even if they are short.
 pub(super) fn is_fixed_rate(one: Units, other: Units) -> bool {
     let is_long = |units: Units| units.to_string().trim_end_matches('0').len() >= AMOUNT_DIGITS_MIN;
     let is_multiple = |of, by| is_product(of, by).unwrap_or(false);
@@ -33,7 +33,7 @@ pub(super) fn is_fixed_rate(one: Units, other: Units) -> bool {
 /// Whether `result` is `of` times a short decimal; `None` for numbers that are too large.
 fn is_product(of: Units, result: Units) -> Option<bool> {
     let [of_length, result_length] = [of, result].map(|units| units.to_string().len());
-    // The price times this power of ten has as many digits as it may, or one more.
+    // Scaled by this power of ten, the price has the maximum number of digits, or one more.
     let shift = (PRICE_DIGITS_MAX + of_length).checked_sub(result_length)?;
     let ten = Units::from(10);
     let longest = ten.checked_pow(Units::from(PRICE_DIGITS_MAX))?;
@@ -65,10 +65,10 @@ mod tests {
 
     #[test]
     fn a_short_price_is_fixed() {
-        // Redemptions on Ethereum at 16.0848, of 18 decimals for 6.
+        // Redemptions on Ethereum at a price of 16.0848, from 18 decimals to 6.
         assert!(is_fixed("8681166285488309590820", "139634823468"));
         assert!(is_fixed("2733523400216326910723", "43968177187"));
-        // A unit less, a price of seven digits.
+        // One unit less; a price of seven digits.
         assert!(!is_fixed("8681166285488309590820", "139634823467"));
         assert!(!is_fixed("8681166285488309590820", "139635257526"));
         // Rounded up, 0.5 of it and 3 for 1.
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn the_same_digits_are_fixed_however_few() {
         assert!(is_fixed("500", "500"));
-        // 5,000 of six decimals for as many, or a thousand times as many, of eighteen.
+        // 5,000 of a token with six decimals for 5,000 or 5,000,000 of one with eighteen.
         assert!(is_fixed("5000000000", "5000000000000000000000"));
         assert!(is_fixed("5000000000", "5000000000000000000000000"));
         assert!(!is_fixed("5000000000", "5000000000000000000001"));

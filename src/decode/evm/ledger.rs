@@ -9,15 +9,15 @@ use crate::decode::flow::Flow;
 use crate::domain::Units;
 use crate::registry::Chain;
 
-/// `Transfer(address,address,uint256)` of ERC-20 and, with the last one indexed too, of ERC-721.
+/// `Transfer(address,address,uint256)` of ERC-20 and ERC-721 (which indexes all three).
 pub(crate) const TRANSFER: Word =
     topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
 /// `UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)`, whose second indexed
 /// parameter is the account (ERC-4337).
 pub(crate) const USER_OPERATION: Word =
     topic("49628fd1471006c1482da88028e9ce4dbb080b815c9b0344d39e5a8e6ec1419f");
-/// `ERC20Transfer(address,address,uint256)`: the amounts of early ERC-404 tokens, whose `Transfer` is that
-/// of an id.
+/// `ERC20Transfer(address,address,uint256)` states the amounts of early ERC-404 tokens; their
+/// `Transfer` states an id.
 const AMOUNT_TRANSFER: Word =
     topic("e59fdd36d0d223c0c7d996db7ad796880f45e1936cb0bb7ac102e7082e031487");
 /// `Approval(address,address,uint256)`.
@@ -33,8 +33,8 @@ pub(in crate::decode) const DEPOSIT: Word =
 pub(crate) const WITHDRAWAL: Word =
     topic("7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65");
 
-/// Whether the calls of a transaction move no coin although an event shows that wrapped coin was
-/// changed back. Its contract pays that out by a call, so some calls are missing.
+/// Whether inner calls are missing: an event shows that wrapped coin was unwrapped, which its
+/// contract pays out by a call, yet no known call moves native coin.
 pub(crate) fn hides_payment(tx: &Transaction, moves: &[NativeMove], wrapped: &[u8]) -> bool {
     let is_paid = |log: &Log| {
         log.address == wrapped
@@ -44,14 +44,14 @@ pub(crate) fn hides_payment(tx: &Transaction, moves: &[NativeMove], wrapped: &[u
     moves.is_empty() && tx.logs.iter().any(is_paid)
 }
 
-/// Polygon's own token contract logs every movement of native coin: `LogTransfer(token, from, to,
-/// amount, …)`, and with a `LogFeeTransfer` at the end of each transaction.
+/// Polygon's native token contract logs every movement of native coin as `LogTransfer(token, from,
+/// to, amount, …)`, and each transaction ends with a `LogFeeTransfer`.
 const NATIVE_TRANSFER: Word =
     topic("e6497e3ee548a3372136af2fcb0696db31fc6cf20260707645068bd3fe97f3c4");
 const NATIVE_FEE: Word = topic("4dfe1bbbcf077ddc3e01291eea2d5c70c2b422b415d95645b9adcfd678cb1d63");
 
-/// The account, without code, in whose name a chain with EIP-7708 logs every movement of native coin
-/// as a token's transfer: that of the transaction's value before all others.
+/// A chain with EIP-7708 logs every movement of native coin as a token transfer of this account,
+/// which has no code. The transfer of the transaction's value comes first.
 const SYSTEM: Account = {
     let mut account = [0xff; 20];
     account[19] = 0xfe;
@@ -64,7 +64,7 @@ pub(super) enum Asset {
     Token(Account),
 }
 
-/// One movement; mints come from the zero address, burns go to it.
+/// One movement. A mint is from the zero address, a burn is to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Move {
     pub(super) asset: Asset,
@@ -86,7 +86,7 @@ pub(super) struct Ledger {
     pub(super) moves: Vec<Move>,
     pub(super) uniques: Vec<Unique>,
     pub(super) wrapped: Account,
-    /// Native coin that was wrapped and unwrapped, by account.
+    /// Amounts of native coin that each account wrapped and unwrapped.
     pub(super) wraps: Vec<(Account, Units)>,
     pub(super) unwraps: Vec<(Account, Units)>,
     /// Whether all movements of native coin are among the moves.
@@ -100,7 +100,7 @@ pub(super) fn mirrors(chain: &Chain) -> impl Iterator<Item = Account> {
 /// Movements of native coin, and whether they are complete.
 fn native_moves(tx: &Transaction, mirrors: &[Account]) -> (Vec<NativeMove>, bool) {
     let value = tx.to.map(|to| NativeMove { from: tx.from, to, value: tx.value });
-    // The account that a creation makes is not read: only that the sender gave it counts.
+    // The address of a created contract is not read: only what the sender gave matters.
     let given = value.unwrap_or(NativeMove { from: tx.from, to: ZERO, value: tx.value });
     match &tx.native {
         NativeFlows::Calls(calls) => {
@@ -150,7 +150,7 @@ pub(super) fn transfer(log: &Log) -> Option<(Account, Account)> {
 /// The movement that a transfer event states.
 pub(super) fn token_move(log: &Log) -> Option<Move> {
     let (from, to) = transfer(log)?;
-    // Early tokens index nothing.
+    // Early tokens do not index their arguments.
     let amount = units(word(log, if log.topics.len() == 1 { 2 } else { 0 })?);
     Some(Move { asset: Asset::Token(log.address), from, to, amount })
 }
@@ -159,7 +159,7 @@ fn is_amount(log: &Log) -> bool {
     log.topics.first() == Some(&AMOUNT_TRANSFER)
 }
 
-/// Tokens that log amounts by both events.
+/// Tokens that log each amount in both transfer events.
 fn repeated_amounts(logs: &[Log]) -> BTreeSet<Account> {
     if !logs.iter().any(is_amount) {
         return BTreeSet::new();
@@ -175,11 +175,11 @@ pub(super) fn is_movement(log: &Log) -> bool {
 }
 
 impl Ledger {
-    /// Reads the logs, the value and the inner calls as far as they are known. `None` for a chain
-    /// of another kind of addresses.
+    /// Reads the logs, the value and the inner calls as far as these are known. `None` if the
+    /// chain's addresses are not EVM addresses.
     pub(super) fn read(tx: &Transaction, chain: &Chain) -> Option<Self> {
         let wrapped = chain.wrapped_native.bytes().try_into().ok()?;
-        // They only repeat movements of other assets.
+        // Mirrors only repeat the movements of other assets.
         let mirrors: Vec<Account> = mirrors(chain).collect();
         let repeats = repeated_amounts(&tx.logs);
         let is_tokens = |log: &&Log| {
@@ -232,8 +232,8 @@ impl Ledger {
         }
     }
 
-    /// Leaves out what an ERC-1155 contract says of ERC-20 tokens: the id is the token's address, and the
-    /// token says the same.
+    /// Drops ERC-1155 movements that repeat an ERC-20 token's own transfer: the id is then the
+    /// address of that token.
     fn drop_repeats(&mut self, logs: &[Log]) {
         if self.uniques.is_empty() {
             return;
@@ -251,9 +251,9 @@ impl Ledger {
         }
     }
 
-    /// Reads a mirror of a token only while it repeats another contract's movements: on Gnosis,
-    /// Monerium's euro moved by its old contract alone before there was a new one. The coin's own
-    /// mirrors have reserved addresses.
+    /// Reads a mirror as a token of its own unless another contract logs the same movements. On
+    /// Gnosis, Monerium's euro had only its old contract before the new one existed. Mirrors of
+    /// native coin have reserved addresses.
     fn read_mirror(&mut self, log: &Log) {
         let reserved = log.address.starts_with(&[0; 18]);
         let (before, uniques) = (self.moves.len(), self.uniques.len());
@@ -310,12 +310,12 @@ impl Ledger {
         }
     }
 
-    /// The accounts that unwrapped native coin in these events, with the amounts.
+    /// The accounts that unwrapped native coin in these logs, with the amounts.
     pub(super) fn unwraps_in<'a>(
         &'a self,
         logs: &'a [Log],
     ) -> impl Iterator<Item = (Account, Units)> + 'a {
-        // A contract that also logs a transfer to zero is read by its own event.
+        // If a contract also logs a transfer to the zero address, only its `Withdrawal` counts.
         let own =
             |log: &Log| log.address == self.wrapped && log.topics.first() == Some(&WITHDRAWAL);
         let by_event = logs.iter().any(own);
@@ -325,7 +325,7 @@ impl Ledger {
         })
     }
 
-    /// Native coin, loose or wrapped: the measure of value.
+    /// Whether an asset is native coin, loose or wrapped, in which values are measured.
     pub(super) fn is_measure(&self, asset: Asset) -> bool {
         match asset {
             Asset::Native => true,

@@ -61,7 +61,7 @@ use crate::registry::{Chain, EvmTables};
 /// Raised whenever the same transaction may decode to other trades than before.
 pub const DECODER_VERSION: u16 = 16;
 
-/// Whether a trade could hang on what moved inside a transaction.
+/// Whether inner calls may matter: the tables have an event or the called contract.
 pub fn may_trade(tables: &EvmTables, chain: &Chain, tx: &Transaction) -> bool {
     tx.logs.iter().any(|log| is_known_event(tables, log))
         || tx.to.is_some_and(|to| tables.is_known(chain, &to))

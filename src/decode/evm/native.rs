@@ -1,4 +1,4 @@
-//! Native coin where the inner calls are unknown: only what a protocol guarantees.
+//! Infers native coin if the inner calls are unknown: only what a protocol guarantees.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use super::words::{NATIVE_PLACEHOLDER, ZERO, absolute, address, units, word, wor
 use crate::domain::Units;
 use crate::registry::{ContractKind, EventKind, Partner, Payout};
 
-/// `swapExactETHForTokens` and its variant for fee-on-transfer tokens, the same under the names
-/// that Avalanche's, LFJ's and Camelot's routers give them: by their interface such a call spends
+/// `swapExactETHForTokens` and its variant for fee-on-transfer tokens, also under the names that
+/// the routers of Avalanche, LFJ and Camelot give them. By their interface such a call spends
 /// exactly the coin that it receives, in any contract.
 const EXACT_COIN_IN: [[u8; 4]; 7] = [
     [0x7f, 0xf3, 0x6a, 0xb5],
@@ -24,27 +24,27 @@ const EXACT_COIN_IN: [[u8; 4]; 7] = [
     [0xb4, 0x82, 0x2b, 0xe3],
 ];
 
-/// Smaller numbers in events are counters, places and times, and larger ones addresses, hashes and text.
+/// Words below this range are counters, indexes and times; above it addresses, hashes and text.
 const COIN_MIN: Units = Units::from_limbs([1 << 32, 0, 0, 0]);
 const COIN_LIMIT: Units = Units::from_limbs([0, 0, 1, 0]);
 
-/// Flags of `ParaSwap`'s terms: the partner's fee is of what was given, or it shares a surplus.
+/// Flags in `ParaSwap`'s terms: the partner's fee is on the input, or shares a surplus.
 const OF_WHAT_IS_GIVEN: usize = 15;
 const OF_SURPLUS: usize = 16;
 const SPLIT_SURPLUS: usize = 17;
 const PARTS: Units = Units::from_limbs([10_000, 0, 0, 0]);
 const PARTS_MASK: Units = Units::from_limbs([0x3fff, 0, 0, 0]);
-/// The most that the contract lets a partner take, and up to which it may share a surplus too.
+/// The maximum partner fee, and the maximum at which the partner may share a surplus as well.
 const PARTS_MAX: Units = Units::from_limbs([500, 0, 0, 0]);
 const PARTS_WITH_SURPLUS: Units = Units::from_limbs([50, 0, 0, 0]);
 
-/// Whether the wallet gave, and whether it received, native coin, as far as that is known.
+/// Whether the wallet gave, and whether it received, native coin, as far as is known.
 pub(super) fn sides(scene: &Scene<'_>, own: &Own) -> (bool, bool) {
     let came = scene.came_along();
     if let NativeFlows::Net { gained, lost } = scene.tx.native
         && !came.is_zero()
     {
-        // A loss is the wallet's own, and so is a gain above what came along.
+        // A loss is the wallet's own, and so is a gain above the value that the call brought.
         match (own.gave(), own.got()) {
             (false, true) if !lost.is_zero() => return (true, false),
             (true, false) if gained > came => return (false, true),
@@ -65,33 +65,33 @@ pub(super) fn sides(scene: &Scene<'_>, own: &Own) -> (bool, bool) {
         Measure::None | Measure::Unknown => {
             let mut pools = scene.venues.iter().filter(|venue| exchanges(venue.event.kind));
             let spent = !scene.ledger.wraps.is_empty() || pools.any(moves_one);
-            // What came along may be all that was spent, and was not the wallet's.
+            // The value of the call may be all that was spent, and it was not the wallet's coin.
             let own_coin = scene.acts_inside() && came.is_zero();
             (own.got() && !own.gave() && own_coin && spent, false)
         }
     }
 }
 
-/// Whether a call that only sells has coin with it that is less than half of what was unwrapped: a fee
-/// of a platform, or a tip.
+/// Whether the value of a call that only sells is a platform's fee or a tip: it is less than half
+/// of what was unwrapped.
 fn is_fee(scene: &Scene<'_>, own: &Own) -> bool {
     let sells = own.gave() && !own.got() && scene.tx.from == *scene.wallet;
     let only = own.known.gave == scene.tx.value && own.known.got.is_zero();
     sells && only && scene.tx.value < sum(&scene.ledger.unwraps, |_| true) / TWO
 }
 
-/// Whether the call gives its output, or its native coin, to others than the wallet: by its input, or by
-/// the called contract's own event.
+/// Whether the call pays its output, or its native coin, to other accounts, by its input or by the
+/// called contract's own event.
 fn pays_others(scene: &Scene<'_>) -> bool {
     let terms = scene.tx.terms;
     let by_input = terms.receiver.is_some_and(|receiver| receiver != *scene.wallet)
         || terms.coin == CoinTo::Others;
-    // Whom another sender's call pays says nothing about orders that it fills.
+    // The receivers of another sender's call do not matter for the orders that it fills.
     scene.tx.from == *scene.wallet && (by_input || states_another(scene))
 }
 
-/// Whether the called router states that it paid native coin to another account, and to the wallet
-/// none. A contract of the tables passes on what it is paid.
+/// Whether the called router's events state a payment of native coin to another account and none to
+/// the wallet. A receiver that is in the tables does not count, because it passes the coin on.
 fn states_another(scene: &Scene<'_>) -> bool {
     let by_called = |venue: &&Venue<'_>| {
         venue.event.kind == EventKind::Router && Some(venue.log.address) == scene.tx.to
@@ -108,7 +108,7 @@ fn states_another(scene: &Scene<'_>) -> bool {
     another
 }
 
-/// Whether native coin left the route and no other account took it.
+/// Whether native coin left the route without an account other than the wallet having taken it.
 fn may_have_got(scene: &Scene<'_>) -> bool {
     if scene.venues.iter().any(|venue| is_sent_on(scene, venue)) {
         return false;
@@ -120,10 +120,10 @@ fn may_have_got(scene: &Scene<'_>) -> bool {
     if scene.calls_router() {
         return unwrapped || pool_coin::is_left(scene, moves_one);
     }
-    // Of a contract outside the tables: an emitter after the unwrap may have taken the coin.
+    // A contract outside the tables that emits after the unwrap may have taken the coin.
     let is_unwrap = |log: &Log| scene.ledger.unwraps_by(log).is_some();
     let Some(after) = scene.tx.logs.iter().rposition(is_unwrap) else {
-        // Nothing was unwrapped: a pool of unwrapped coin paid.
+        // Nothing was unwrapped, so only a pool of unwrapped coin can have paid.
         return pool_coin::is_left(scene, Venue::may_move_native);
     };
     let (logs, behind) = scene.tx.logs.split_at(after + 1);
@@ -137,17 +137,17 @@ fn may_have_got(scene: &Scene<'_>) -> bool {
     })
 }
 
-/// Whether a bridge took what the call exchanged. In a bundle another account's deposit says nothing about
-/// the wallet.
+/// Whether a bridge took what the call exchanged. If another account sent the transaction, only a
+/// deposit in the wallet's name counts.
 fn is_sent_on(scene: &Scene<'_>, venue: &Venue<'_>) -> bool {
     let by = venue.event.actor.and_then(|at| venue.account(at));
     venue.event.kind == EventKind::Bridge
         && (scene.tx.from == *scene.wallet || by.is_none_or(|by| by == *scene.wallet))
 }
 
-/// Whether a settlement's event names the wallet and the account that took all that the wallet gave, and
-/// neither that account nor the settlement gave another token to a third one: it paid with coin of its
-/// own.
+/// Whether a filler paid with its own coin: a settlement's event names the wallet and the account
+/// that took all that the wallet gave, and neither this account nor the settlement gave another
+/// token to a third one.
 fn is_taken_by_filler(scene: &Scene<'_>) -> bool {
     let tokens = || scene.ledger.moves.iter().filter(|m| m.asset != Asset::Native);
     let mut given = tokens().filter(|m| m.from == *scene.wallet);
@@ -172,8 +172,8 @@ fn is_taken_by_filler(scene: &Scene<'_>) -> bool {
         })
 }
 
-/// Whether an event states amounts of coin, and each is less than half of what was unwrapped: a fee.
-/// One that states none may be a bridge's.
+/// Whether an event states only fees: it has amounts of coin, each less than half of what was
+/// unwrapped. An event without such amounts may be a bridge's.
 fn is_of_less(log: &Log, unwrapped: Units) -> bool {
     let is_coin = |units: &Units| (COIN_MIN..COIN_LIMIT).contains(units);
     let mut amounts = words(log).map(|word| absolute(units(word))).filter(is_coin).peekable();
@@ -181,7 +181,7 @@ fn is_of_less(log: &Log, unwrapped: Units) -> bool {
 }
 
 /// Whether a pool may have moved native coin that was never wrapped: such pools log the movement of
-/// one of their two assets only.
+/// only one of their two assets.
 fn moves_one(venue: &Venue<'_>) -> bool {
     venue.assets.len() < 2 || venue.may_move_native()
 }
@@ -221,7 +221,7 @@ fn sum(list: &[(Account, Units)], of: impl Fn(&Account) -> bool) -> Units {
     amounts.fold(Units::ZERO, Units::saturating_add)
 }
 
-/// How much of the transaction's value was spent, where no refund can be invisible.
+/// How much of the transaction's value was spent, if a refund without an event is ruled out.
 fn spent(scene: &Scene<'_>) -> Option<Units> {
     let value = scene.tx.value;
     let (wrapped, unwrapped) =
@@ -232,7 +232,7 @@ fn spent(scene: &Scene<'_>) -> Option<Units> {
     if wrapped == value && unwrapped.is_zero() {
         return Some(value);
     }
-    // A pool took exactly what was sent: there was no refund.
+    // A pool took exactly what was sent, so there was no refund.
     let pools = || {
         let pool = |venue: &&Venue<'_>| match venue.event.kind {
             EventKind::Pool | EventKind::Curve => true,
@@ -262,7 +262,7 @@ fn spent(scene: &Scene<'_>) -> Option<Units> {
     };
     if let Some(pool) = pools().find(|venue| unwrapped.is_zero() && whole(venue)) {
         let back = pool.event.refunds.and_then(|at| words(pool.log).nth(at)).map(units);
-        // A contract in between may keep it.
+        // A contract between pool and sender may keep the refund.
         let comes = |back: &Units| back.is_zero() || Some(pool.log.address) == scene.tx.to;
         let back = back.unwrap_or_default();
         return if comes(&back) { value.checked_sub(back) } else { None };
@@ -291,14 +291,14 @@ fn paid(scene: &Scene<'_>, own: &Own) -> Option<Units> {
     let pays = |venue: &&Venue<'_>, fee: &Venue<'_>| {
         venue.event.pays.is_some() && venue.log.address == fee.log.address
     };
-    // Of which of several payments it was kept is unknown.
+    // A fee that may belong to any of several payments cannot be assigned.
     let unplaced = |fee: &Venue<'_>| {
         kept(scene, fee).is_some() && scene.venues.iter().filter(|one| pays(one, fee)).count() != 1
     };
     if scene.venues.iter().any(|venue| unstated(venue) || unplaced(venue)) {
         return None;
     }
-    // An account with several exchanges at once may be paid by others invisibly.
+    // If an account exchanges several assets at once, others may pay it without an event.
     let single = own.exchanged.len() == 1 && !scene.acts_inside();
     for (at, venue) in scene.venues.iter().enumerate() {
         let Some(pays) = venue.event.pays else { continue };
@@ -312,7 +312,7 @@ fn paid(scene: &Scene<'_>, own: &Own) -> Option<Units> {
         let amount = amount.checked_sub(kept_by(scene.venues.iter().skip(at + 1), venue, scene))?;
         sum_paid = match (sum_paid, venue.event.kind) {
             (None, _) => Some(amount),
-            // Orders add up.
+            // Several orders of the wallet add up.
             (Some(sum), EventKind::CowTrade) => sum.checked_add(amount),
             // An outer router repeats the same payment.
             (Some(same), _) if same == amount => Some(same),
@@ -333,14 +333,14 @@ fn paid(scene: &Scene<'_>, own: &Own) -> Option<Units> {
     }
 }
 
-/// An amount without hundredths of a percent of it, one after the other.
+/// Deducts the fees (hundredths of a percent) one after the other.
 fn without(amount: Units, parts: [Units; 2]) -> Option<Units> {
     let one = |rest: Units, part| rest.checked_sub(rest.checked_mul(part)? / PARTS);
     parts.into_iter().try_fold(amount, one)
 }
 
-/// Native coin of a sale in Uniswap V4 that the called router's commands name, as its last pool's
-/// event states it: its pools have no hooks, and no other pool gave coin.
+/// The native coin of a Uniswap V4 sale that the called router's commands describe, as the last
+/// pool's event states it. The pools must have no hooks, and no other pool may have given coin.
 fn by_events(scene: &Scene<'_>, (route, parts): (CoinRoute, [Units; 2])) -> Option<Units> {
     let may_give = |venue: &&Venue<'_>| exchanges(venue.event.kind) && venue.may_move_native();
     let pools: Vec<&Venue<'_>> = scene.venues.iter().filter(may_give).collect();
@@ -356,7 +356,7 @@ fn by_events(scene: &Scene<'_>, (route, parts): (CoinRoute, [Units; 2])) -> Opti
     without(given, parts).filter(|paid| is_whole && !paid.is_zero())
 }
 
-/// Coin, wrapped or not, that an event says a router kept of the route.
+/// The coin, wrapped or not, that a router kept from the route according to this event.
 fn kept(scene: &Scene<'_>, fee: &Venue<'_>) -> Option<Units> {
     let keeps = fee.event.keeps?;
     let token = fee.account(keeps.token?)?;
@@ -364,7 +364,7 @@ fn kept(scene: &Scene<'_>, fee: &Venue<'_>) -> Option<Units> {
     words(fee.log).nth(keeps.amount).map(units).filter(|_| is_coin)
 }
 
-/// Coin that events of a router say it kept.
+/// The coin that a router kept according to all of its events.
 fn kept_by<'a>(
     fees: impl Iterator<Item = &'a Venue<'a>>,
     router: &Venue<'_>,
@@ -374,9 +374,9 @@ fn kept_by<'a>(
     own.filter_map(|fee| kept(scene, fee)).fold(Units::ZERO, Units::saturating_add)
 }
 
-/// Whether what an event states was native coin, and came to the account that it names.
+/// Whether the stated amount was native coin and reached the account that the event names.
 fn is_paid(scene: &Scene<'_>, venue: &Venue<'_>, (pays, amount): (Payout, Units)) -> bool {
-    // A pool states the same of a token that it gives.
+    // A pool that gives a token emits the same event.
     let unwrapped = || scene.ledger.unwraps.contains(&(venue.holder, amount));
     let of_any = pays.token.is_none() && venue.event.kind == EventKind::Pool;
     if of_any && !venue.may_move_native() && !unwrapped() {
@@ -388,8 +388,8 @@ fn is_paid(scene: &Scene<'_>, venue: &Venue<'_>, (pays, amount): (Payout, Units)
     (to_caller || !pays.caller) && !(called && pays_others(scene))
 }
 
-/// Native coin from the wallet's token below its call, less the fee of the called contract:
-/// complete where that contract is known to pay out everything.
+/// The native coin that the wallet's token brought inside its call, less the called contract's fee.
+/// It is complete only for contracts that are known to pay out everything.
 fn through(scene: &Scene<'_>, own: &Own) -> Option<Units> {
     let (to, called) = (scene.tx.to?, scene.called?);
     let exact = called.is_exact(scene.tx.selector);
@@ -402,7 +402,7 @@ fn through(scene: &Scene<'_>, own: &Own) -> Option<Units> {
         return None;
     }
     let (sale, holder) = (sale.unwrap_or_default(), settler.unwrap_or(to));
-    // Only of the chain's wrapped coin is it known how much is unwrapped.
+    // Only for the chain's wrapped coin does an event state how much was unwrapped.
     if sale.unwraps.is_some_and(|token| token != scene.ledger.wrapped) {
         return None;
     }
@@ -428,8 +428,8 @@ fn through(scene: &Scene<'_>, own: &Own) -> Option<Units> {
     without(sum.checked_sub(kept)?, sale.parts).filter(|paid| !paid.is_zero())
 }
 
-/// Whether an account next to the wallet gave a token and got none: what was unwrapped may have
-/// been paid for that one. A token's own contract is not asked here.
+/// Whether an account other than the wallet gave a token and received none: what was unwrapped may
+/// be its payment. A token's own contract is not counted here.
 fn has_another_seller(scene: &Scene<'_>, leg: &Leg) -> bool {
     let tokens = || scene.ledger.moves.iter().filter(|m| m.asset != Asset::Native);
     let got: BTreeSet<Account> = tokens().map(|m| m.to).collect();
@@ -437,8 +437,8 @@ fn has_another_seller(scene: &Scene<'_>, leg: &Leg) -> bool {
     tokens().any(|m| is_other(&m.from) && !got.contains(&m.from))
 }
 
-/// Native coin that pools gave to a contract without wrapping it; `None` where one may have given
-/// some without an event.
+/// The native coin that pools gave to a contract without wrapping it. `None` if a pool may have
+/// given some without an event.
 fn loose(scene: &Scene<'_>, to: &Account) -> Option<Units> {
     let wrapped = Asset::Token(scene.ledger.wrapped);
     let gave = |m: &Move, venue: &Venue<'_>| m.from == venue.holder && m.asset == wrapped;
@@ -450,9 +450,9 @@ fn loose(scene: &Scene<'_>, to: &Account) -> Option<Units> {
     })
 }
 
-/// The events after the wallet gave the last of a token. A fee-on-transfer token sells its
-/// collected fees through the same routers during the wallet's transfer: the result is empty where
-/// it could have done so later, or where the wallet was paid before.
+/// The events after the wallet's last transfer of the token. During that transfer a fee-on-transfer
+/// token may sell its collected fees through the same routers. `None` if it may have done so later,
+/// or if the wallet may have been paid before.
 fn after_giving<'a>(scene: &'a Scene<'_>, leg: &Leg) -> Option<&'a [Log]> {
     let logs = scene.tx.logs.as_slice();
     let gives = |log: &Log, who: &Account| {
@@ -465,12 +465,12 @@ fn after_giving<'a>(scene: &'a Scene<'_>, leg: &Leg) -> Option<&'a [Log]> {
     (!sold(after) && !paid_before).then_some(after)
 }
 
-/// The native coin that an event says was paid to an account.
+/// The native coin that an event states as paid to this account.
 fn payout(venue: &Venue<'_>, pays: Payout, account: &Account) -> Option<Units> {
     paid_native(venue, pays).filter(|(to, _)| to == account).map(|(_, amount)| amount)
 }
 
-/// The account that an event says was paid native coin, and how much.
+/// The account and the amount of a native coin payment that an event states.
 fn paid_native(venue: &Venue<'_>, pays: Payout) -> Option<(Account, Units)> {
     if let Some(token) = pays.token {
         let token = venue.account(token)?;
@@ -480,15 +480,14 @@ fn paid_native(venue: &Venue<'_>, pays: Payout) -> Option<(Account, Units)> {
     }
     let amount = words(venue.log).nth(pays.amount).map(units)?;
     let taken = venue.event.partner.map_or(Some(Units::ZERO), |by| taken(venue, by, amount))?;
-    // An event of an exchange may also stand for a bridge's, which paid nothing here.
+    // A zero amount is no payment: the event may be a bridge's.
     let amount = amount.checked_sub(taken).filter(|paid| !paid.is_zero())?;
     Some((venue.account(pays.to)?, amount))
 }
 
-/// What a partner took of an amount, by the terms that an event of `ParaSwap` states: a version in
-/// the first byte, hundredths of a percent in the last 14 bits, and flags. Of a surplus over what
-/// was expected its versions took different shares, so that it is known only where a fee of more
-/// than 0.5 % takes the place of any share.
+/// The partner's fee on an amount, by the terms in `ParaSwap`'s event: a version in the first byte,
+/// flags, and hundredths of a percent in the last 14 bits. The versions share a surplus over the
+/// expected amount differently, so its fee is known only above 0.5 %, which excludes any share.
 fn taken(venue: &Venue<'_>, by: Partner, amount: Units) -> Option<Units> {
     let stated = |at| words(venue.log).nth(at).map(units);
     let terms = stated(by.terms)?;

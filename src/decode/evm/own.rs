@@ -12,16 +12,16 @@ use crate::decode::flow::Flow;
 use crate::domain::{Side, Units};
 use crate::registry::{ContractKind, EventKind};
 
-/// A trade has few tokens; a contract that distributes tokens may log thousands.
+/// A trade has few tokens, but a contract that distributes tokens may log thousands.
 pub(super) const LEG_COUNT_MAX: usize = 64;
-/// Events of gas sponsors that are read: any contract may name a sponsor and log thousands.
+/// Limit of gas sponsor events per transaction: any contract may name a sponsor and log thousands.
 const SPONSOR_LOG_COUNT_MAX: usize = 64;
 pub(super) const TWO: Units = Units::from_limbs([2, 0, 0, 0]);
 
-/// What the wallet gave or received of the measure: native coin, loose and wrapped.
+/// The net native coin, loose and wrapped, that the wallet gave or received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Measure {
-    /// As much as it received, or nothing.
+    /// It gave as much as it received, or nothing moved.
     None,
     Gave(Units),
     Got(Units),
@@ -41,13 +41,13 @@ pub(super) struct Leg {
 #[derive(Debug)]
 pub(super) struct Own {
     pub(super) legs: Vec<Leg>,
-    /// The legs that do not only follow another.
+    /// The legs without those that only follow another leg (see `follows`).
     pub(super) exchanged: Vec<Leg>,
-    /// Tokens that it got next to an exchange, of accounts that exchanged nothing: each is a purchase
-    /// without a value, as its balance shows, and no part of the others' values.
+    /// Tokens received next to an exchange from accounts that exchanged nothing. Each is a purchase
+    /// of unknown value, as the balance shows, and does not enter the values of the others.
     pub(super) income: Vec<Leg>,
     pub(super) measure: Measure,
-    /// Native coin that it gave with the transaction, and its known movements of the measure.
+    /// The value that it sent with the transaction, and its known movements of native coin.
     pub(super) known: Flow,
 }
 
@@ -64,7 +64,7 @@ impl Own {
         let (charged, came) = (charged(scene), scene.came_along());
         if let Some(flow) = flows.get_mut(&Asset::Native) {
             flow.gave = flow.gave.saturating_sub(charged).saturating_sub(tips::paid(scene));
-            // What came with a call and stays is no part of a trade.
+            // Call value that stays in the wallet is not part of a trade.
             flow.got = flow.got.saturating_sub(came.saturating_sub(flow.gave));
         }
         let wrapped = flows.get(&Asset::Token(scene.ledger.wrapped)).copied().unwrap_or_default();
@@ -84,7 +84,7 @@ impl Own {
             {
                 known.into()
             }
-            // How much of it was for the network, of a dividend, or came and went on, is not known.
+            // A net change includes network fees, dividends and call value that went on.
             NativeFlows::Net { gained, .. }
                 if unseen || pays_network(scene) || ![Units::ZERO, gained].contains(&came) =>
             {
@@ -119,8 +119,7 @@ impl Own {
     }
 }
 
-/// Removes the tokens that gas sponsors took, and returned: they pay for the network, not for the
-/// trade.
+/// Removes the tokens that gas sponsors took or returned: they pay for the network, not the trade.
 fn leave_out_sponsors(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) {
     for (asset, sponsored) in of_sponsors(scene) {
         if let Some(flow) = flows.get_mut(&asset) {
@@ -142,8 +141,8 @@ fn leave_out_gas_tokens(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) {
     }
 }
 
-/// Removes native coin that goes between an account and a contract that runs its operations
-/// (EIP-4337): a deposit for the network's fee, or what is left of one.
+/// Removes native coin that moves between an account and its EIP-4337 entry point: a deposit for
+/// the network fee, or its refund.
 fn leave_out_deposits(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) {
     let runs = |account: &Account| {
         scene.contract(account).is_some_and(|known| known.kind == ContractKind::EntryPoint)
@@ -158,8 +157,9 @@ fn leave_out_deposits(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) {
     }
 }
 
-/// Removes native coin that a wallet which acts as a contract pays straight to the transaction's
-/// sender: what the network's fee cost a relayer. A sender that gives anything here is paid for it.
+/// Removes native coin that a wallet acting as a contract pays directly to the sender: it repays a
+/// relayer for the network fee. If the sender gave anything, the payment may be its price and
+/// stays.
 fn leave_out_refunds(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) {
     let (moves, sender) = (&scene.ledger.moves, scene.tx.from);
     let relays = scene.acts_inside() && !moves.iter().any(|m| m.from == sender);
@@ -171,8 +171,9 @@ fn leave_out_refunds(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) {
     }
 }
 
-/// Adds what the wallet's orders sold of tokens that had left it in an earlier transaction, where their
-/// venue gave as much here. Of known contracts alone: any other could log another's account.
+/// Adds tokens that the wallet's orders sold and that had left it in an earlier transaction, if the
+/// venue gave at least as much here. Only known contracts count: any other could log another
+/// account.
 fn add_escrow(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) {
     let mut sold: BTreeMap<(Asset, Account), Units> = BTreeMap::new();
     for venue in &scene.venues {
@@ -197,7 +198,7 @@ fn add_escrow(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) {
     }
 }
 
-/// Native coin that the wallet paid to a platform in addition to its trade, as events state it.
+/// The native coin that events state as paid by the wallet to a platform on top of its trade.
 fn charged(scene: &Scene<'_>) -> Units {
     let stated = scene.venues.iter().filter_map(|venue| {
         let amount = words(venue.log).nth(venue.event.charges?).map(units)?;
@@ -206,14 +207,13 @@ fn charged(scene: &Scene<'_>) -> Units {
     stated.fold(Units::ZERO, Units::saturating_add)
 }
 
-/// The gas sponsors, or relayers, that the wallet's operations name: the zero address where it pays
-/// by itself.
+/// The gas sponsors or relayers that the wallet's operations name; the zero address if the wallet
+/// pays for itself.
 fn sponsors(scene: &Scene<'_>) -> impl Iterator<Item = Account> {
     scene.operations().filter_map(|one| one.account(one.event.sponsor?))
 }
 
-/// Whether a difference of the wallet's balance has what it paid for the network in it: by itself, or
-/// back to a relayer.
+/// Whether the wallet's balance change includes network fees, paid directly or repaid to a relayer.
 fn pays_network(scene: &Scene<'_>) -> bool {
     let repaid =
         |at: usize, log: &Log| words(log).nth(at).is_some_and(|word| !units(word).is_zero());
@@ -221,8 +221,8 @@ fn pays_network(scene: &Scene<'_>) -> bool {
     sponsors(scene).any(|one| one == ZERO) || scene.operations().any(repays)
 }
 
-/// What the wallet gave to, and got back from, the gas sponsors of its operations, or accounts that
-/// collect for them. To the zero address tokens are burnt, and from it they are minted.
+/// What the wallet gave to, and got back from, the gas sponsors of its operations or accounts that
+/// collect for them. If that account is the zero address, the tokens were burnt or minted.
 pub(super) fn of_sponsors(scene: &Scene<'_>) -> BTreeMap<Asset, Flow> {
     let sponsors: BTreeSet<Account> = sponsors(scene).filter(|one| *one != ZERO).collect();
     let logs = scene.tx.logs.iter().filter(|log| sponsors.contains(&log.address));
@@ -249,8 +249,8 @@ pub(super) fn of_sponsors(scene: &Scene<'_>) -> BTreeMap<Asset, Flow> {
     flows
 }
 
-/// Whether an event of gas sponsors states what an account kept of the wallet's tokens: its amount, and
-/// the token or the account.
+/// Whether a gas sponsor's event states what an account kept of the wallet's tokens: it has the
+/// amount, and the token or the account.
 fn charges(logs: &[&Log], (asset, collector): (Asset, Account), flow: Flow) -> bool {
     let (Asset::Token(token), Some((Side::Sell, kept))) = (asset, flow.net()) else { return false };
     let names = |log: &Log| {
@@ -259,8 +259,8 @@ fn charges(logs: &[&Log], (asset, collector): (Asset, Account), flow: Flow) -> b
     logs.iter().any(|log| words(log).any(|word| units(word) == kept) && names(log))
 }
 
-/// Native coin that an order gave which had left the wallet in an earlier transaction: the eth-flow
-/// contract is the order's owner, and the amount received identifies the wallet's order.
+/// The native coin of an order that left the wallet in an earlier transaction. The order's owner is
+/// the eth-flow contract, so the received amount identifies the wallet's order.
 fn paid_before(scene: &Scene<'_>, own: &Own) -> Option<Units> {
     let [leg] = own.legs.as_slice() else { return None };
     let mut fitting = scene.venues.iter().filter_map(|venue| {
@@ -308,9 +308,9 @@ impl From<Flow> for Measure {
     }
 }
 
-/// Whether a token was only minted or burnt in step with one that was exchanged on the same side: a
-/// dividend tracker that repeats a holder's balance, not an asset of its own. It moves by at least
-/// as much, because trackers count whole balances and drop those below their minimum.
+/// Whether a token was only minted or burnt in step with an exchanged token on the same side: it is
+/// a dividend tracker that repeats a holder's balance, not an asset of its own. It moves by at
+/// least as much, because trackers count whole balances and drop those below their minimum.
 fn follows(scene: &Scene<'_>, legs: &[Leg], leg: &Leg) -> bool {
     let asset = Asset::Token(leg.token);
     if scene.exchanged(asset) || scene.venues.iter().any(|v| v.log.address == leg.token) {

@@ -1,5 +1,5 @@
-//! Native coin that pools paid out unwrapped, if inner calls are unknown: coin that was wrapped at
-//! once, or went into another pool, reached no account.
+//! Finds native coin that pools paid out unwrapped, if inner calls are unknown. Coin that was
+//! wrapped afterwards or went into another pool has reached no account.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,9 @@ use super::words::{absolute, units, words};
 use crate::domain::Units;
 use crate::registry::EventKind;
 
-/// The most pools and movements to compare: more than any route has, but a contract may log
-/// thousands.
+/// Limit of pools and movements to compare: no route has as many, but a contract may log thousands.
 const COUNT_MAX: usize = 256;
-/// A pool's hook takes or adds less than one eighth of the amount that the pool states.
+/// A hook is assumed to take or add less than one eighth of the amount that its pool states.
 const HOOK_PART: Units = Units::from_limbs([8, 0, 0, 0]);
 
 /// An amount that a pool paid out or took in.
@@ -24,7 +23,7 @@ struct Side {
     amount: Units,
 }
 
-/// Whether an account may have received coin of these pools.
+/// Whether an account may have received native coin from these pools.
 pub(super) fn is_left<'a>(scene: &Scene<'a>, may_give: impl Fn(&Venue<'a>) -> bool) -> bool {
     let gives = |venue: &&Venue<'a>| exchanges(venue.event.kind) && may_give(venue);
     let mut wraps: Vec<(Account, Units)> = scene.ledger.wraps.clone();
@@ -55,7 +54,7 @@ pub(super) fn is_left<'a>(scene: &Scene<'a>, may_give: impl Fn(&Venue<'a>) -> bo
     !open.is_empty() && given != taken && given != taken.saturating_add(wrapped)
 }
 
-/// Both sides of an event that states signed amounts.
+/// Both sides of a pool's event that states signed amounts.
 fn sides(venue: &Venue<'_>) -> Option<[Side; 2]> {
     let side = |at: usize| {
         let stated = words(venue.log).nth(at).map(units)?;
@@ -66,8 +65,9 @@ fn sides(venue: &Venue<'_>) -> Option<[Side; 2]> {
     (sides[0].is_given != sides[1].is_given).then_some(sides)
 }
 
-/// Whether another account wrapped an amount that a pool states. A launchpad also states fees,
-/// which are wrapped separately from what it pays out. Words of 0 and 1 may also be indexes or flags.
+/// Whether another account wrapped an amount that this pool states. Launchpads are excluded,
+/// because they also state fees, which are wrapped separately. Words of 0 and 1 may be indexes or
+/// flags.
 fn is_wrapped(venue: &Venue<'_>, wraps: &mut Vec<(Account, Units)>) -> bool {
     let states = |amount: Units| words(venue.log).any(|word| absolute(units(word)) == amount);
     let of_it = |(who, amount): &(Account, Units)| {
@@ -77,8 +77,8 @@ fn is_wrapped(venue: &Venue<'_>, wraps: &mut Vec<(Account, Units)>) -> bool {
         && wraps.iter().position(of_it).map(|at| wraps.swap_remove(at)).is_some()
 }
 
-/// Removes the sides that equal token movements, those between two of the pools, and last those
-/// that such a movement nearly equals, because a hook kept the difference.
+/// Removes the sides that equal a token movement, then pairs of sides between two of the pools,
+/// then sides that a token movement nearly equals because a hook kept the difference.
 fn drop_tokens(open: &mut Vec<Side>, moves: &[Move], holders: &BTreeSet<Account>) {
     let of_token = |m: &&Move| m.asset != Asset::Native;
     let side = |m: &Move| {

@@ -1,4 +1,4 @@
-//! The factory of a pool: factories derive the address from the pair, so it can be derived again.
+//! Finds the factory of a pool, whose CREATE2 address it derives from the pair of tokens.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) fn maker(scene: &Scene<'_>, venue: &Venue<'_>) -> Option<Arc<str>> {
     };
     let tables = (scene.tables, scene.chain);
     made_of(tables, venue.log, a, b).or_else(|| {
-        // The pool may be of the token's previous contract.
+        // The pool may have been created for the token's previous contract.
         let pairs = mirrors(scene.chain).flat_map(|mirror| [(a, mirror), (mirror, b)]);
         pairs.into_iter().find_map(|(a, b)| made_of(tables, venue.log, a, b))
     })
@@ -49,11 +49,11 @@ fn made_of(
     })
 }
 
-/// The kinds of salt, those of pools with such an event first: at most one factory derives an
-/// address, so that the order only saves work.
+/// The kinds of salt, the likely ones for this event first. The order only saves work, because at
+/// most one factory derives a given address.
 fn likely_first(log: &Log) -> [PoolSalt; 5] {
     use PoolSalt::{Fee, Pair, Spacing, StablePair, Words};
-    // A pair's event has four amounts; that of a concentrated pool adds the price and more.
+    // A V2 pair's event has four amounts; a concentrated pool's has the price and more.
     if log.data.len() <= 4 * 32 {
         [Pair, StablePair, Fee, Spacing, Words]
     } else {
@@ -61,8 +61,8 @@ fn likely_first(log: &Log) -> [PoolSalt; 5] {
     }
 }
 
-/// The factory of one kind that derives the pool's address from a pair, the lower token first. A
-/// salt is the same for all of them.
+/// The factory of this kind that derives the pool's address from the pair, the lower token first.
+/// The salt is the same for all factories of a kind.
 fn maker_of_kind<'a>(
     factories: &[&'a Factory],
     kind: PoolSalt,
@@ -77,7 +77,7 @@ fn maker_of_kind<'a>(
     })
 }
 
-/// The parameters that distinguish pools of one pair.
+/// The parameters (fees, tick spacings) by which the pools of one pair differ.
 fn numbers(salt: PoolSalt) -> &'static [u32] {
     match salt {
         PoolSalt::Pair | PoolSalt::Words => &[0],
@@ -100,7 +100,7 @@ fn salt(salt: PoolSalt, [low, high]: &[Account; 2], number: u32) -> Word {
     }
 }
 
-/// The first byte of what CREATE2 hashes: Tron has that of its addresses there.
+/// The first byte of what CREATE2 hashes: 0xff, on Tron the prefix of its addresses.
 fn prefix(family: Family) -> u8 {
     match family {
         Family::Tron => 0x41,
@@ -149,7 +149,7 @@ mod tests {
             let chain = registry.chain_named(slug).unwrap();
             made_of((registry.evm(), chain), &log, a, b)
         };
-        // Each twice: derived, then known.
+        // Each twice: the second answer comes from the cache.
         for _ in 0..2 {
             assert_eq!(made("eth", weth, usdc).as_deref(), Some("Uniswap V2"));
             assert_eq!(made("eth", usdc, weth).as_deref(), Some("Uniswap V2"));
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(made(pair, dct), None);
     }
 
-    /// Whichever kinds of salt are tried first, the same factory is found.
+    /// The order in which the kinds of salt are tried does not change the result.
     #[test]
     fn no_two_factories_derive_one_address_and_each_kind_of_salt_is_tried() {
         let registry = Registry::embedded().unwrap();
@@ -204,8 +204,8 @@ mod tests {
         }
     }
 
-    /// Pools as explorers show them, for the kinds of salt that `tests/it/evm_decode.rs` does not
-    /// cover: tick spacing and whole words.
+    /// Pools from explorers, for the kinds of salt that `tests/it/evm_decode.rs` does not cover:
+    /// tick spacing and whole words.
     #[test]
     fn a_pool_is_recognized_by_its_factory_and_by_no_other() {
         let weth = account("4200000000000000000000000000000000000006");
@@ -250,7 +250,7 @@ mod tests {
             ("hyperevm", [whype, usdc_hyper], prjx, "Project X"),
             ("linea", [usdc_linea, weth_linea], pair_linea, "Uniswap V2"),
             ("ink", [weth, usdc_ink], pair_ink, "Uniswap V2"),
-            // A pool of Lisk, where the same factory has the same address.
+            // A pool on Lisk, where the same factory has the same address.
             ("unichain", [usdt_lisk, usdc_lisk], velodrome, "Velodrome V2"),
         ];
         let slipstreams =

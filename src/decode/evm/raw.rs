@@ -1,6 +1,6 @@
-//! The wire forms of `eth_getTransactionByHash` and `eth_getTransactionReceipt`, and their
-//! conversion to a [`Transaction`]. Hostile bytes give an error, never a panic, and take no more
-//! memory than a few times their size.
+//! Parses `eth_getTransactionByHash` and `eth_getTransactionReceipt` and converts them to a
+//! [`Transaction`]. Hostile input gives an error, never a panic, and takes no more memory than a
+//! few times its size.
 
 use serde::Deserialize;
 
@@ -34,7 +34,7 @@ pub enum RawError {
     Broken(&'static str),
 }
 
-/// What is used of the first answer; hex is lent as it stands there.
+/// The used fields of `eth_getTransactionByHash`; hex strings are borrowed.
 #[derive(Default)]
 struct RawTransaction<'a> {
     hash: Option<&'a [u8]>,
@@ -49,7 +49,7 @@ struct RawTransaction<'a> {
 #[derive(Default)]
 struct Receipt<'a> {
     transaction_hash: Option<&'a [u8]>,
-    /// Absent before Byzantium, when a receipt held the state's root instead.
+    /// Absent before Byzantium, when receipts held the state root instead.
     status: Option<&'a [u8]>,
     logs: Option<Vec<Log>>,
 }
@@ -63,7 +63,7 @@ impl From<Unread> for RawError {
 }
 
 /// Parses the answers of `eth_getTransactionByHash` and `eth_getTransactionReceipt` for one
-/// transaction. Its inner calls are unknown as yet.
+/// transaction. Its inner calls are not known yet.
 pub fn parse(tx: &[u8], receipt: &[u8]) -> Read<Transaction> {
     let tx = whole(tx, "transaction", transaction)?;
     let receipt = whole(receipt, "receipt", self::receipt)?;
@@ -94,7 +94,7 @@ pub fn parse(tx: &[u8], receipt: &[u8]) -> Read<Transaction> {
     })
 }
 
-/// Reads an answer of bounded size; nodes return `null` for what they do not have.
+/// Parses an answer of bounded size. Nodes return `null` for what they do not have.
 fn whole<'a, T>(
     json: &'a [u8],
     what: &'static str,
@@ -210,8 +210,8 @@ pub(in crate::decode) fn bytes<const N: usize>(
     Ok(bytes)
 }
 
-/// A hex quantity with its prefix, without which it could be decimal; some nodes write zero as `0x`
-/// or omit it.
+/// A hex quantity. The `0x` prefix is required, because without it the number could be decimal.
+/// Some nodes write zero as `0x` or omit it.
 pub(super) fn quantity(text: &str, what: &'static str) -> Result<Units, RawError> {
     if text.is_empty() {
         return Ok(Units::ZERO);
@@ -330,7 +330,7 @@ mod tests {
         assert!(log(&topic, "0x", r#","removed":null"#).is_ok());
         let five = [&*topic; 5].join(",");
         assert_eq!(log(&five, "0x", "").unwrap_err(), RawError::TooMany("topics"));
-        // Shorter than a word, also with more behind it.
+        // Shorter than a word, also if more topics follow.
         let behind = format!(r#""0x12",{topic},{topic}"#);
         assert_eq!(log(&behind, "0x", "").unwrap_err(), RawError::Broken("topic"));
         assert!(log(r#""0x12""#, "0x", "").is_err());

@@ -30,7 +30,7 @@ pub(super) fn rows(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> Decoded {
         decoded.side_payment = match own.measure {
             Measure::None => Units::ZERO,
             Measure::Gave(units) | Measure::Got(units) => units,
-            // What came along may have gone on.
+            // The call's value may have been passed on.
             Measure::Unknown => own.known.gave.abs_diff(own.known.got).max(scene.came_along()),
         };
     }
@@ -40,7 +40,7 @@ pub(super) fn rows(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> Decoded {
         decoded.notes.push(Note { kind: NoteKind::Unvalued, detail });
     }
     if !own.income.is_empty() {
-        // What the others are worth says nothing of it, nor it of them.
+        // The values of the other rows and of the income say nothing about each other.
         decoded.side_payment = Units::MAX;
     }
     let income = own.income.iter().map(|leg| (leg, None));
@@ -62,15 +62,15 @@ pub(super) fn rows(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> Decoded {
 /// A pool's event, and the name of the pool.
 type NamedPool<'a> = (&'a Log, Arc<str>);
 
-/// The venue that exchanged most of a token. `named`: the pool of the leg before, which often
-/// exchanged this one too.
+/// The venue that exchanged most of a token. `named` caches the last pool's name: the next leg
+/// often has the same pool.
 fn venue<'a>(scene: &Scene<'a>, leg: &Leg, named: &mut Option<NamedPool<'a>>) -> Arc<str> {
     let asset = Asset::Token(leg.token);
     let mut best: Option<(&Venue<'a>, Units)> = None;
     let pools = scene.venues.iter().filter(|venue| is_pool(venue.event.kind));
     for venue in pools.filter(|venue| venue.assets.contains(&asset)) {
         let mut share = scene.share(venue, asset);
-        // Only the quote of all that the leg has is known to be the leg's.
+        // A quote belongs to the leg for certain only if it covers all of the leg.
         if venue.event.quotes && words(venue.log).any(|word| units(word) == leg.units) {
             share = Units::MAX;
         }
@@ -100,8 +100,9 @@ fn venue<'a>(scene: &Scene<'a>, leg: &Leg, named: &mut Option<NamedPool<'a>>) ->
     to.map(|to| to.to_string()).unwrap_or_default().into()
 }
 
-/// By its factory where that is known, else by the venue's own router where it took part, else by
-/// the protocol whose event it emits, or by its address where that protocol's factories are known.
+/// Names a pool by its factory if that is known, else by the venue's own router if it took part,
+/// else by the protocol of the event, or by the pool's address if that protocol's factories are
+/// known.
 fn pool_name(scene: &Scene<'_>, venue: &Venue<'_>) -> Arc<str> {
     if venue.contract.is_some() || venue.event.holder.is_some() {
         return venue.name(scene.chain).clone();
@@ -115,8 +116,8 @@ fn pool_name(scene: &Scene<'_>, venue: &Venue<'_>) -> Arc<str> {
     if let Some(router) = routers.into_iter().find(own) {
         return router.name.clone();
     }
-    // The protocol's own pools would have been recognized, and where a chain has none of it, no pool
-    // is one: this one belongs to another venue, which only its address identifies.
+    // If the protocol's factories are known, they would have matched its own pools: this pool
+    // belongs to another venue, which only its address identifies.
     let protocol = venue.name(scene.chain);
     let recognized = scene.tables.factories(scene.chain).next().is_some()
         && scene.tables.all_factories().iter().any(|made| made.name == *protocol);

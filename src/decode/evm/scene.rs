@@ -1,4 +1,4 @@
-//! Which venues ran in a transaction, and which assets they exchanged.
+//! Finds the venues that ran in a transaction, and the assets that each exchanged.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,10 +10,11 @@ use super::words::{NATIVE_PLACEHOLDER, ZERO, absolute, address, units, words};
 use crate::domain::Units;
 use crate::registry::{Chain, Contract, ContractKind, Event, EventKind, EvmTables};
 
-/// Assets of a venue whose event names none: more than any pool, or the pools of one vault on a route, have.
+/// Limit of assets for a venue whose event names none. No pool, nor a vault's pools on a route, has
+/// more.
 const HELD_COUNT_MAX: usize = 64;
-/// Movements among which an event's amounts are looked for: more than any route has, and any contract may
-/// log thousands of such events.
+/// Limit of movements that are searched for an event's amounts. No route has as many, but any
+/// contract may log thousands.
 const STATED_COUNT_MAX: usize = 256;
 
 /// One event of the tables.
@@ -34,14 +35,14 @@ impl Venue<'_> {
         self.contract.map_or_else(|| self.event.name(chain), |contract| &contract.name)
     }
 
-    /// The account that acted by itself, if that is what the event says.
+    /// The account that acted as a contract, if the event states one.
     fn actor(&self) -> Option<Account> {
         let acts = self.event.kind == EventKind::Operation;
         let actor = self.event.actor.map_or(Some(self.log.address), |at| self.account(at));
         actor.filter(|_| acts)
     }
 
-    /// The account in one of its words.
+    /// The account in a word of the event.
     pub(super) fn account(&self, at: usize) -> Option<Account> {
         words(self.log).nth(at).and_then(address)
     }
@@ -56,7 +57,7 @@ impl Venue<'_> {
     }
 }
 
-/// A transaction as a wallet has a part in it.
+/// A transaction from the perspective of one wallet, with the venues that ran in it.
 #[derive(Debug)]
 pub(super) struct Scene<'a> {
     pub(super) tx: &'a Transaction,
@@ -69,7 +70,7 @@ pub(super) struct Scene<'a> {
     pub(super) called: Option<&'a Contract>,
     pub(super) conversions: Vec<Conversion>,
     wrappers: Vec<Conversion>,
-    /// What events of venues exchanged.
+    /// The assets that the venues' events name as exchanged.
     swapped: BTreeSet<Asset>,
     moved: Moved,
 }
@@ -121,8 +122,8 @@ impl<'a> Scene<'a> {
         at.and_then(|at| held.get(at)).map(|held| held.most).unwrap_or_default()
     }
 
-    /// Whether an event says that an asset was exchanged, also by a conversion on a route to or from
-    /// a market, or inside a wrapped token.
+    /// Whether an event states that an asset was exchanged, directly, through a conversion on the
+    /// route to or from a market, or inside a wrapped token.
     pub(super) fn exchanged(&self, asset: Asset) -> bool {
         let on_route = |one: &Conversion| {
             !one.is_wallets && one.other(asset).is_some_and(|other| self.swapped(other))
@@ -135,13 +136,13 @@ impl<'a> Scene<'a> {
         self.wrappers.iter().filter_map(Conversion::inner_and_outer)
     }
 
-    /// Whether a venue's event says so.
+    /// Whether a venue's event states that an asset was exchanged.
     pub(super) fn swapped(&self, asset: Asset) -> bool {
         self.swapped.contains(&asset)
     }
 
-    /// Whether a pool or an order exchanged anything. A router's own event is none of these: it may
-    /// have converted alone.
+    /// Whether a pool or an order exchanged anything. A router's own event does not count: the
+    /// router may only have converted.
     pub(super) fn has_market(&self) -> bool {
         self.markets().next().is_some()
     }
@@ -179,18 +180,18 @@ impl<'a> Scene<'a> {
         called || self.operations().next().is_some()
     }
 
-    /// The events by which the wallet did something as a contract.
+    /// The events of operations that the wallet performed as a contract.
     pub(super) fn operations(&self) -> impl Iterator<Item = &Venue<'a>> {
         self.venues.iter().filter(|venue| venue.actor() == Some(*self.wallet))
     }
 
-    /// Coin that came with another account's call of the wallet.
+    /// The native coin that another account sent with its call of the wallet.
     pub(super) fn came_along(&self) -> Units {
         let is_called = self.tx.from != *self.wallet && self.tx.to == Some(*self.wallet);
         if is_called { self.tx.value } else { Units::ZERO }
     }
 
-    /// Whether it acts as a contract: then its payments and all its other actions are inner calls.
+    /// Whether the wallet acts as a contract, so that its payments and actions are inner calls.
     pub(super) fn acts_inside(&self) -> bool {
         let sends = self.tx.from == *self.wallet && self.tx.to != Some(*self.wallet);
         !sends && self.acts()
@@ -205,7 +206,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Whether an event of this kind states that the assets which it names were exchanged.
+/// Whether events of this kind state that the assets they name were exchanged.
 pub(super) fn exchanges(kind: EventKind) -> bool {
     match kind {
         EventKind::Pool | EventKind::Curve | EventKind::Router | EventKind::CowTrade => true,
@@ -230,9 +231,9 @@ pub(super) fn is_pool(kind: EventKind) -> bool {
 /// Movements by token and by account.
 #[derive(Debug)]
 struct Moved {
-    /// In order of their addresses.
+    /// Sorted by address.
     tokens: Vec<Account>,
-    /// In order of the accounts, each account's in order of the assets.
+    /// Sorted by account, then by asset.
     held: Vec<Held>,
     /// Tokens minted and burnt, with the amounts.
     made: Vec<(Asset, Units)>,
@@ -244,7 +245,7 @@ struct Moved {
 struct Held {
     account: Account,
     asset: Asset,
-    /// Place of its first movement.
+    /// Index of its first movement.
     first: usize,
     /// Its largest movement.
     most: Units,
@@ -313,8 +314,8 @@ fn held(moves: &[Move]) -> Vec<Held> {
     all
 }
 
-/// The event of a log without topics: of a known contract, or one that ends with the amount of some
-/// token's movement.
+/// The event of a log without topics. It must come from a known contract, or end with the amount of
+/// a token's movement.
 fn anonymous<'a>(tables: &'a EvmTables, ledger: &Ledger, log: &Log) -> Option<&'a Event> {
     let row = tables.anonymous(&log.address, log.data.len())?;
     let amount = Units::from(u128::from_be_bytes(*log.data.last_chunk()?));
@@ -338,7 +339,7 @@ fn venue<'a>(
     };
     let holder = event.holder.unwrap_or(log.address);
     let mut assets = moved.named(log);
-    // Balancer encodes a pool as its address and more: that pool's share joins or leaves the pool.
+    // A Balancer pool id begins with the pool's address: its share joined or left the pool.
     let share = words(log).find_map(|word| {
         let pool = Asset::Token(*word.first_chunk()?);
         assets.contains(&pool).then_some(pool)
@@ -360,14 +361,14 @@ fn venue<'a>(
         assets.extend(more);
     }
     if event.kind == EventKind::Curve && assets.len() < 2 {
-        // A signed amount is negative where the trader gave it.
+        // Signed amounts are negative if the trader gave them.
         let signed = |amount: &Units| [*amount, amount.wrapping_neg()];
         let named = |amount: &Units| words(log).any(|word| signed(amount).contains(&units(word)));
         let made =
             moved.made.iter().filter(|(asset, amount)| named(amount) && !assets.contains(asset));
         assets.extend(made.map(|(asset, _)| *asset).collect::<Vec<_>>());
     }
-    // A curve that wraps a fee of coin: what it keeps and pays is not wrapped.
+    // A curve that wraps its fee keeps and pays the rest as unwrapped coin.
     let mut wraps = ledger.wraps.iter().take(STATED_COUNT_MAX);
     if event.kind == EventKind::Curve && wraps.any(|(who, _)| *who == holder) {
         assets.push(Asset::Native);

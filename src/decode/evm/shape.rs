@@ -1,6 +1,6 @@
-//! A trade by a contract that is in no table, recognized by its shape alone: one call, in which the
-//! wallet gave one asset to, and received another from, one counterparty, confirmed by an event of
-//! the call. Shares, debts, NFTs and fixed rates are not trades.
+//! Recognizes a trade through a contract that is in no table, by its shape alone: in one call the
+//! wallet gave one asset to one counterparty and received another from it, and an event confirms
+//! both. Shares, debts, NFTs and fixed rates are not trades.
 
 use std::collections::BTreeMap;
 
@@ -70,15 +70,15 @@ fn parts(own: &Own) -> Option<(Part, Part)> {
     }
 }
 
-/// Whether the wallet gave or received unwrapped native coin. Where it went on to is often known
-/// only partly, so that a sale of goods looks like an exchange.
+/// Whether the wallet gave or received unwrapped native coin. Its further path is often not fully
+/// known, so a sale of goods looks like an exchange.
 fn moved_coin(ledger: &Ledger, wallet: &Account) -> bool {
     let coin = |m: &Move| m.asset == Asset::Native && (m.from == *wallet || m.to == *wallet);
     ledger.moves.iter().any(coin)
 }
 
-/// Whether a token is neither the called contract nor moved by its own contract, as shares and
-/// claims are.
+/// Whether a token is plain: neither the called contract, nor moved from or to its own contract as
+/// shares and claims are.
 fn is_plain(ledger: &Ledger, to: &Account, part: &Part) -> bool {
     let Some(token) = part.token else { return true };
     let own = |m: &Move| m.from == token || m.to == token;
@@ -86,8 +86,9 @@ fn is_plain(ledger: &Ledger, to: &Account, part: &Part) -> bool {
     token != *to && !moves.any(own)
 }
 
-/// Whether a token's transfers follow the standard: the first NFTs, like a few tokens of that time,
-/// logged theirs without indexed words, and the word in the amount's place is an id.
+/// Whether a token's transfers are indexed as ERC-20 requires. The first NFTs, like a few tokens of
+/// that time, logged theirs without indexed words, and their last word is an id instead of an
+/// amount.
 fn is_indexed(scene: &Scene<'_>, part: &Part) -> bool {
     let Some(token) = part.token else { return true };
     let mut transfers =
@@ -138,7 +139,7 @@ fn confirms(ledger: &Ledger, log: &Log, gave: Part, got: Part) -> bool {
     let amounts = amount(gave) && amount(got);
     match (gave.token, got.token) {
         (Some(_), Some(_)) => amounts || (asset(gave) && asset(got)),
-        // A number that stands next to a price, as in an auction, may look like an amount.
+        // A number next to a price, as in an auction, may look like an amount.
         (None, _) | (_, None) => {
             amounts && [gave, got].into_iter().any(|part| part.token.is_some() && asset(part))
         }

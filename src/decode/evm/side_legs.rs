@@ -1,4 +1,4 @@
-//! Movements that only follow an exchange, and exchanges whose output went on to other accounts.
+//! Finds movements that only accompany an exchange, and exchanges whose output went to others.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ use crate::registry::ContractKind;
 /// `transfer(address,uint256)`.
 const TRANSFER_CALL: [u8; 4] = [0xa9, 0x05, 0x9c, 0xbb];
 
-/// Whether a non-fungible token was minted or burnt as part of the transfer of an exchanged token:
-/// the mirror of a DN-404 token, whose events are adjacent to that transfer.
+/// Whether a non-fungible token is the mirror of a DN-404 token: it was minted or burnt in events
+/// adjacent to the transfer of an exchanged token.
 pub(super) fn mirrors(scene: &Scene<'_>, own: &Own, unique: &Unique) -> bool {
     let positions = scene.contract(&unique.token);
     if positions.is_some_and(|contract| contract.kind == ContractKind::Positions) {
@@ -44,10 +44,11 @@ pub(super) fn mirrors(scene: &Scene<'_>, own: &Own, unique: &Unique) -> bool {
     unbroken && before.into_iter().chain(after).any(moves)
 }
 
-/// The wallet's movements, the exchanged ones without tokens that moved next to an exchange which markets'
-/// events state whole: a reward that a venue mints for its traders, a fee in another token. Of a call to a
-/// known router only what was minted is such a token: it may exchange without an event. What was burnt is
-/// none: it may be a share of what was exchanged. An income next to such an exchange is apart.
+/// Removes tokens from the wallet's exchanged ones that moved next to an exchange which the
+/// markets' events state completely: a reward that a venue mints, a fee in another token. In a call
+/// of a known router, which may exchange without an event, only minted tokens are removed. Burnt
+/// tokens stay, as they may be shares of what was exchanged. Income next to such an exchange is
+/// separated.
 pub(super) fn without_extras(scene: &Scene<'_>, mut own: Own) -> Own {
     let routed = scene.calls_router() && scene.tx.from == *scene.wallet;
     let is_extra = |leg: &&Leg| {
@@ -70,9 +71,10 @@ pub(super) fn without_extras(scene: &Scene<'_>, mut own: Own) -> Own {
     own
 }
 
-/// Whether a token that the wallet got was paid by accounts that exchanged nothing, as the distributor of a
-/// taxed token pays its holders within a transfer, before the exchange ends. Such an account got no other
-/// token, and this one not of a pool. Whether it got native coin is not asked: only a trace shows it.
+/// Whether a token was paid to the wallet by accounts that exchanged nothing, as the distributor of
+/// a taxed token pays holders within a transfer, before the exchange ends. Such an account received
+/// no other token, and did not get this one from a pool. Native coin is not checked, because only a
+/// trace shows it.
 fn is_income(scene: &Scene<'_>, own: &Own, leg: &Leg) -> bool {
     if leg.side == Side::Sell || own.exchanged.len() < 2 {
         return false;
@@ -92,7 +94,7 @@ fn is_income(scene: &Scene<'_>, own: &Own, leg: &Leg) -> bool {
         let is_maker = [ZERO, leg.token].contains(who) || Some(*who) == scene.tx.to;
         !is_maker && !is_market(who) && !got_other(who)
     };
-    // What a pool gave to any other account may be what that account passed on to the wallet.
+    // What a pool gave to another account may have been passed on to the wallet.
     let is_apart = |m: &Move| {
         let buys = |other: &Leg| other.token == m.to && other.token != leg.token;
         is_market(&m.to) || own.exchanged.iter().any(buys)
@@ -106,8 +108,8 @@ fn is_income(scene: &Scene<'_>, own: &Own, leg: &Leg) -> bool {
         && is_before_the_end(scene, leg)
 }
 
-/// Whether a market's event stands behind all that was paid of a token to the wallet: what was bought with
-/// the output of all markets is paid behind them.
+/// Whether a market's event follows the last payment of a token to the wallet. What is bought with
+/// the output of all markets is paid after them.
 fn is_before_the_end(scene: &Scene<'_>, leg: &Leg) -> bool {
     let logs = scene.tx.logs.as_slice();
     let pays = |log: &Log| {
@@ -118,21 +120,21 @@ fn is_before_the_end(scene: &Scene<'_>, leg: &Leg) -> bool {
     behind.is_some_and(|behind| behind.iter().any(is_market))
 }
 
-/// Whether a token that the wallet got came into being here, all of it.
+/// Whether all movements of a received token are mints.
 fn is_minted(ledger: &Ledger, leg: &Leg) -> bool {
     let mut moves = ledger.moves.iter().filter(|m| m.asset == Asset::Token(leg.token));
     leg.side == Side::Buy && moves.all(|m| m.from == ZERO)
 }
 
-/// Whether nothing of a token was minted or burnt, also by its own contract.
+/// Whether no movement of a token is a mint or burn, including those by its own contract.
 fn is_old(ledger: &Ledger, leg: &Leg) -> bool {
     let made = |account: &Account| [ZERO, leg.token].contains(account);
     let mut moves = ledger.moves.iter().filter(|m| m.asset == Asset::Token(leg.token));
     !moves.any(|m| made(&m.from) || made(&m.to))
 }
 
-/// Whether events of pools and orders state both what the wallet gave of one asset and what it got of
-/// one other: then nothing of either is the price of something else.
+/// Whether events of pools and orders state both the amount that the wallet gave of one asset and
+/// the amount that it received of one other. Neither can then be the price of something else.
 fn is_whole(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> bool {
     let (sold, bought): (Vec<&Leg>, Vec<&Leg>) =
         legs.iter().partition(|leg| leg.side == Side::Sell);
@@ -159,8 +161,8 @@ fn is_whole(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> bool {
     sides.into_iter().all(|amount| amount.is_some_and(is_stated))
 }
 
-/// What a pool took or gave of a token: its own contract takes a tax of what the wallet gives, or of what
-/// pools give.
+/// The amount of a token that its pool took or gave: the leg without the tax that the token's
+/// contract takes from what the wallet or the pools give.
 pub(super) fn without_tax(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
     let is_tax = |m: &&Move| {
         let taken = m.to == leg.token || m.to == ZERO;
@@ -178,12 +180,12 @@ pub(super) fn without_tax(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
     }
 }
 
-/// Native coin that went into the exchange, or that was unwrapped behind it, where calls are unknown.
+/// The native coin that entered the exchange or was unwrapped after it, if calls are unknown.
 fn coin_moved(scene: &Scene<'_>, side: Side, sold: &[&Leg]) -> Option<Units> {
     let amount = match side {
         Side::Sell => scene.tx.value,
         Side::Buy => {
-            // Before the wallet gives it, a taxed token may have sold what it collected.
+            // A taxed token may sell its collected tax before the wallet gives the token.
             let logs = scene.tx.logs.as_slice();
             let gives = |log: &Log| {
                 sold.iter().any(|leg| leg.token == log.address)
@@ -197,8 +199,8 @@ fn coin_moved(scene: &Scene<'_>, side: Side, sold: &[&Leg]) -> Option<Units> {
     Some(amount).filter(|amount| !amount.is_zero())
 }
 
-/// Whether most of the exchange's output for the wallet went on to others, by a bridge or as a
-/// payment: what came back is change.
+/// Whether most of the exchange's output went on to others, through a bridge or as a payment, so
+/// that the wallet received only change.
 pub(super) fn went_on(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> bool {
     if scene.tx.from != *scene.wallet || scene.fills() || own.exchanged.len() != legs.len() {
         return false;
@@ -218,8 +220,8 @@ pub(super) fn went_on(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> bool {
     }
 }
 
-/// Whether the wallet did nothing but send a token to accounts that answered with nothing. What it got
-/// meanwhile, as of the taxes that the token's contract sold, is not for it.
+/// Whether the wallet only transferred a token, to accounts that gave nothing. What it received
+/// meanwhile, such as a dividend from the tax that the token's contract sold, is not the price.
 pub(super) fn was_sent(scene: &Scene<'_>, leg: &Leg) -> bool {
     let calls_token = scene.tx.from == *scene.wallet && scene.tx.to == Some(leg.token);
     let sends = calls_token && scene.tx.selector == Some(TRANSFER_CALL);
@@ -241,7 +243,7 @@ fn sells_itself(ledger: &Ledger, legs: &[Leg]) -> bool {
         .any(|m| legs.iter().any(|leg| m.asset == Asset::Token(leg.token) && m.from == leg.token))
 }
 
-/// How much of an asset the wallet's payers gave to accounts other than pools and the asset itself.
+/// How much of an asset the accounts that paid the wallet gave to others that are no pools.
 fn onward(scene: &Scene<'_>, asset: Asset) -> Units {
     let is_pool =
         |who: &Account| scene.venues.iter().any(|v| exchanges(v.event.kind) && v.holder == *who);

@@ -1,4 +1,4 @@
-//! Coin paid to the block's producer: a fee for inclusion, not part of a trade.
+//! Finds native coin paid to the block's producer: a fee for inclusion, not part of a trade.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,7 @@ use crate::domain::Units;
 use crate::registry::Chain;
 
 /// Whether a trade of the wallet may depend on who produced the block: the wallet paid coin to
-/// accounts that may be the producer, or the payer of its coin paid such accounts more than the
-/// wallet.
+/// accounts that may be the producer, or the account that paid the wallet paid such accounts more.
 pub fn may_tip(chain: &Chain, wallet: &Account, tx: &Transaction) -> bool {
     let Some(ledger) = Ledger::read(tx, chain) else { return false };
     let of_own = |m: &&Move| m.asset == Asset::Native && m.to == *wallet;
@@ -40,7 +39,7 @@ fn by_wallet<'a>(scene: &Scene<'a>) -> Vec<&'a Move> {
     to_takers(scene.ledger, scene.tx, |who| who == scene.wallet)
 }
 
-/// Coin that these accounts paid by inner calls to accounts that paid nothing and logged nothing.
+/// Movements of coin by these accounts, in inner calls, to accounts that paid and logged nothing.
 fn to_takers<'a>(
     ledger: &'a Ledger,
     tx: &Transaction,

@@ -8,7 +8,7 @@ use super::raw::{RawError, bytes, quantity, read};
 use super::transaction::NativeMove;
 use crate::domain::Units;
 
-/// Bounds of reading one trace. A tree is scanned once per level, and the EVM allows 1,024.
+/// Limits of one trace. A call tree is scanned once per level, and the EVM allows 1,024 levels.
 struct Limits {
     scanned: usize,
     calls: usize,
@@ -55,9 +55,9 @@ fn native_move(
     Ok((from != to).then_some(NativeMove { from, to, value }))
 }
 
-/// Parses an answer of `debug_traceTransaction` with the `callTracer`: the value transfers of calls
-/// below the outermost that were not reverted, callers before their callees. Of a transaction that
-/// succeeded: a trace whose outermost call failed is of no use.
+/// Parses an answer of `debug_traceTransaction` with the `callTracer` to the value transfers of
+/// calls below the outermost that were not reverted, callers before callees. The transaction is
+/// known to have succeeded: a trace whose outermost call failed is an error.
 pub fn parse_trace(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
     let outermost: Frame<'_> = read(text, "trace")?;
     moves(outermost.kind)?;
@@ -114,7 +114,7 @@ struct Entry<'a> {
     trace_address: Vec<u32>,
 }
 
-/// A call, a creation or a destruction: their fields have different names.
+/// The action of a call, a creation or a self-destruct; their fields have different names.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Action<'a> {
@@ -163,8 +163,8 @@ struct CallCount {
     subtraces: Option<usize>,
 }
 
-/// Whether each call of an answer of `trace_transaction` is in it, as far as all entries name how many
-/// they made.
+/// Whether an answer of `trace_transaction` has all calls, by the number of subcalls that its
+/// entries state. An answer without these numbers counts as complete.
 pub fn is_flat_trace_whole(text: &[u8]) -> bool {
     let Ok(entries) = serde_json::from_slice::<Vec<CallCount>>(text) else { return true };
     let made = entries.iter().map(|entry| entry.subtraces);
@@ -248,7 +248,7 @@ mod tests {
         );
     }
 
-    /// The transaction went through: a node that ran it again in another way shows nothing of it.
+    /// The transaction succeeded, so a node whose replay fails shows nothing of it.
     #[test]
     fn a_trace_whose_outermost_call_failed_is_refused() {
         let all = frame("CALL", 1, 2, "0x64", r#","error":"out of gas""#);

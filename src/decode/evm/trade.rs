@@ -55,8 +55,8 @@ pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Result<Vec<Leg>, Option<No
     }
 }
 
-/// Whether what the wallet gave and received was converted at a fixed price, and no market stands in
-/// the transaction. A router's own event reports that as an exchange.
+/// Whether all that the wallet exchanged was converted at a fixed price and no market took part. A
+/// router's own event reports such a conversion as an exchange.
 fn only_converted(scene: &Scene<'_>, own: &Own) -> bool {
     let converted = |leg: &Leg| {
         let asset = Asset::Token(leg.token);
@@ -65,13 +65,13 @@ fn only_converted(scene: &Scene<'_>, own: &Own) -> bool {
     !own.exchanged.is_empty() && !scene.has_market() && own.exchanged.iter().all(converted)
 }
 
-/// Other events by which the exchange is not a trade of the wallet. `routed`: the wallet called a
-/// contract that trades for its callers.
+/// Checks the other reasons why the exchange is not a trade of the wallet. `routed`: the wallet
+/// called a contract that trades for its callers.
 fn refusal(scene: &Scene<'_>, own: &Own, routed: bool) -> Result<(), Option<Note>> {
     let known =
         |venue: &Venue<'_>| exchanges(venue.event.kind) && venue.log.address == *scene.wallet;
     if scene.venues.iter().any(known) {
-        // A pool is the counterparty of trades, which are not trades of its own.
+        // A pool is the counterparty of others' trades and has none of its own.
         return Err(None);
     }
     if own.legs.len() > LEG_COUNT_MAX {
@@ -101,8 +101,8 @@ fn refusal(scene: &Scene<'_>, own: &Own, routed: bool) -> Result<(), Option<Note
     Ok(())
 }
 
-/// Whether an event adds liquidity to a position that may have taken what the wallet gave: the first
-/// one of a token that the wallet buys as it is launched takes that token alone.
+/// Whether an event adds liquidity to a position that may have taken what the wallet gave. The
+/// first position of a token that is launched here takes only that token.
 fn takes_liquidity(scene: &Scene<'_>, own: &Own, venue: &Venue<'_>) -> bool {
     let launched = || own.exchanged.iter().any(|leg| is_launched(scene.ledger, leg));
     if let Some(at) = venue.event.grows {
@@ -111,13 +111,13 @@ fn takes_liquidity(scene: &Scene<'_>, own: &Own, venue: &Venue<'_>) -> bool {
         let manages = |account: Account| {
             scene.contract(&account).is_some_and(|known| known.kind == ContractKind::Positions)
         };
-        // Of another sender's call it may be the position of anyone.
+        // In another sender's call the position may be anyone's.
         return added
             && scene.tx.from == *scene.wallet
             && words(venue.log).filter_map(address).any(manages)
             && !launched();
     }
-    // Behind the id: the liquidity, and an amount of each token.
+    // The words after the id are the liquidity and the amount of each token.
     let alone = || words(venue.log).skip(1).any(|word| units(word).is_zero());
     venue.event.kind == EventKind::Position && !(alone() && launched())
 }
@@ -128,7 +128,7 @@ fn is_launched(ledger: &Ledger, leg: &Leg) -> bool {
     leg.side == Side::Buy && first.is_some_and(|first| first.from == ZERO)
 }
 
-/// Whether the wallet gave some of the one asset of which it has more at the end.
+/// Whether the wallet's only net gain is of an asset of which it also gave some.
 fn circled(ledger: &Ledger, wallet: &Account, own: &Own) -> bool {
     let flows = ledger.of(wallet);
     match own.legs.as_slice() {
@@ -143,13 +143,12 @@ fn no<T>(kind: NoteKind, detail: &str) -> Result<T, Option<Note>> {
     Err(Some(Note { kind, detail: detail.to_owned() }))
 }
 
-/// Whether a token is a share, minted or burnt here for a deposit or withdrawal: no venue exchanged
-/// it.
+/// Whether a token is a share that was minted or burnt for a deposit or a withdrawal.
 fn is_share(scene: &Scene<'_>, leg: &Leg) -> bool {
     let asset = Asset::Token(leg.token);
     let pool =
         |kind| scene.venues.iter().any(|v| v.log.address == leg.token && v.event.kind == kind);
-    // A pool that is the token of its own shares.
+    // The token is a pool and its own share.
     if pool(EventKind::Pool) {
         return true;
     }
@@ -166,9 +165,10 @@ fn is_share(scene: &Scene<'_>, leg: &Leg) -> bool {
     is_made(scene, leg)
 }
 
-/// Whether what the wallet got of a token was minted, or most of what it gave was burnt or went to the
-/// token itself: a tax takes less. What is minted for whom fills an order, while the wallet does
-/// nothing, was bought of the token's issuer.
+/// Whether what the wallet received of a token was minted, or most of what it gave was burnt or
+/// went to the token's contract (a tax takes less). If an order of the wallet was filled while it
+/// did nothing, only a mint to the wallet counts; a token minted to the filler was bought from its
+/// issuer.
 fn is_made(scene: &Scene<'_>, leg: &Leg) -> bool {
     let moves = || scene.ledger.moves.iter().filter(|m| m.asset == Asset::Token(leg.token));
     let filled = scene.fills() && !scene.acts();

@@ -14,7 +14,7 @@ pub struct Transaction {
     pub block: Height,
     /// Its position in the block.
     pub index: u32,
-    /// Who takes the fees of its block, where that is known.
+    /// The account that receives the fees of its block, if known.
     pub producer: Option<Account>,
     pub from: Account,
     /// `None` for the creation of a contract.
@@ -31,30 +31,30 @@ pub struct Transaction {
     pub native: NativeFlows,
 }
 
-/// What the input of a call says about its output.
+/// What a call's input states about its output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Terms {
     /// The receiver.
     pub receiver: Option<Account>,
     /// Native coin that a platform keeps.
     pub charged: Option<Units>,
-    /// Whom it gives native coin to.
+    /// The receivers of native coin.
     pub coin: CoinTo,
-    /// How its commands share the native coin of a sale.
+    /// How the call's commands divide the native coin of a sale.
     pub sale: Option<CoinSale>,
 }
 
-/// Whom the commands of a call give native coin to, where the router keeps what none of them gives.
+/// The receivers of native coin in a call. What no command gives away stays in the router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CoinTo {
-    /// To the sender alone, or the call has no such commands, or not all of them are known.
+    /// The sender alone; or the call has no such commands, or not all of them are known.
     #[default]
     Unsaid,
-    /// All to the sender: by the call's layout.
+    /// The sender alone, by the layout of the call.
     Sender,
-    /// Not to the sender.
+    /// Other accounts, not the sender.
     Others,
-    /// To the sender and to others, or to the sender in ways that events do not show all of.
+    /// The sender and others; or the sender, by payments that events do not fully show.
     Shared,
 }
 
@@ -90,10 +90,10 @@ pub enum NativeFlows {
     /// No endpoint reports them.
     #[default]
     Unknown,
-    /// No endpoint reports them any more, or none that would works: an earlier read may have had them.
-    /// Else as `Unknown`.
+    /// No endpoint reports them any more, or none that does is reachable: an earlier read may have
+    /// had them. Otherwise like `Unknown`.
     Gone,
-    /// An endpoint that reports them failed: the next read may have them. Until then as `Unknown`.
+    /// An endpoint that reports them failed; the next read may succeed. Else like `Unknown`.
     Refused,
 }
 

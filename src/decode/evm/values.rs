@@ -1,4 +1,4 @@
-//! Native value of each row.
+//! Finds the native value of each row.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::decode::is_part;
 use crate::domain::{Side, Units};
 use crate::registry::ContractKind;
 
-/// The native value of each leg, `None` where it is unknown. `known`: what is known of the measure.
+/// The native value of each leg; `None` if unknown. `known`: the known native coin movements.
 pub(super) fn of_legs(
     scene: &Scene<'_>,
     legs: &[Leg],
@@ -20,7 +20,7 @@ pub(super) fn of_legs(
     known: Flow,
 ) -> Vec<Option<Units>> {
     let has = |side| legs.iter().any(|leg| leg.side == side);
-    // Unseen, what came along may have gone on: only the token's own pools show that it did not.
+    // If inner calls are unknown, the call's value may have gone on.
     let came = scene.came_along();
     let stays = matches!(scene.tx.native, NativeFlows::Net { gained, .. } if gained == came);
     let is_seen = scene.ledger.native_known || came.is_zero() || stays;
@@ -35,7 +35,7 @@ pub(super) fn of_legs(
     }
 }
 
-/// One token for another, or a sale and a purchase.
+/// Values one token exchanged for another, or a sale and a purchase.
 fn of_pair(scene: &Scene<'_>, (a, b): (&Leg, &Leg), measure: Measure) -> Vec<Option<Units>> {
     if let Some(parts) = of_two_trades(scene, (a, b), measure) {
         return parts;
@@ -44,19 +44,19 @@ fn of_pair(scene: &Scene<'_>, (a, b): (&Leg, &Leg), measure: Measure) -> Vec<Opt
     let loose = |leg| through(scene, leg, true);
     let hop = match (hop(a), hop(b)) {
         (Some(a), Some(b)) => (a == b).then_some(a),
-        // Loose coin may be known in part: both sides have to say the same.
+        // Loose coin may be known only in part, so both sides must agree.
         (None, None) if loose(a).is_some() && loose(a) == loose(b) => loose(a),
-        // The first pool may have given some to the wallet.
+        // The first pool may have given some coin to the wallet.
         (None, None) if matches!(measure, Measure::Got(_)) => None,
         (None, None) => between_pools(scene, (a, b)),
         (a, b) if a.or(b).is_some_and(|hop| is_fee(measure, hop)) => a.or(b),
-        // Between the two lies coin that the wallet added or kept.
+        // The two differ by coin that the wallet added or kept.
         (a, b) => return vec![a, b],
     };
     vec![hop; 2]
 }
 
-/// Whether coin next to a route is too little to be part of it: at most 1 % of what passed.
+/// Whether side payments are at most 1 % of the route's value, and so a fee.
 fn is_fee(measure: Measure, hop: Units) -> bool {
     match measure {
         Measure::None => true,
@@ -65,7 +65,7 @@ fn is_fee(measure: Measure, hop: Units) -> bool {
     }
 }
 
-/// Of two trades against native coin, a sale and a purchase: each by its own pools, where their
+/// Values a sale and a purchase that are both against native coin, each by its own pools, if their
 /// difference is what the wallet paid or kept.
 fn of_two_trades(
     scene: &Scene<'_>,
@@ -85,7 +85,7 @@ fn of_two_trades(
     difference.then(|| vec![Some(first), Some(second)])
 }
 
-/// Several tokens against native coin: each is valued by its own pools, where the values add up.
+/// Values several tokens against native coin, each by its own pools, if the values add up.
 fn parts(scene: &Scene<'_>, legs: &[Leg], (side, all): (Side, Measure)) -> Vec<Option<Units>> {
     let parts: Vec<Option<Units>> = legs.iter().map(|leg| alone(scene, leg)).collect();
     let sum = parts.iter().try_fold(Units::ZERO, |sum, part| sum.checked_add((*part)?));
@@ -93,8 +93,8 @@ fn parts(scene: &Scene<'_>, legs: &[Leg], (side, all): (Side, Measure)) -> Vec<O
     if sum == Some(all) { parts } else { vec![None; legs.len()] }
 }
 
-/// What one of several tokens was exchanged for, where a sum has to confirm it: with the tax that its
-/// contract takes, and at pools that others use too.
+/// The value of one of several tokens, which a sum has to confirm. It allows for the tax of the
+/// token's contract and for pools that others use in the same transaction.
 fn alone(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
     through_native(scene, leg).or_else(|| {
         let untaxed = Leg { units: without_tax(scene, leg)?, ..*leg };
@@ -102,8 +102,8 @@ fn alone(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
     })
 }
 
-/// What the wallet and a token's pools exchanged straight with each other, where that is all of the token:
-/// the pools' other movements are of others.
+/// The coin that the wallet exchanged directly with a token's pools, if that covers the whole leg.
+/// Other movements of the pools then belong to others.
 fn straight(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
     let (token, wrapped) = (Asset::Token(leg.token), Asset::Token(scene.ledger.wrapped));
     let (holders, wallet) = (holders(scene, token)?, scene.wallet);
@@ -124,13 +124,13 @@ fn straight(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
     (moved == leg.units && !paid.is_zero()).then_some(paid)
 }
 
-/// What a token was exchanged for, where pools of only this token and the wrapped native coin
+/// The coin for which a leg was exchanged, if pools of only this token and wrapped native coin
 /// exchanged all of it.
 fn through_native(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
     through(scene, leg, false)
 }
 
-/// The same; with `loose`, of pools that may hold coin that is not wrapped.
+/// The same as `through_native`; with `loose`, pools may also hold unwrapped coin.
 fn through(scene: &Scene<'_>, leg: &Leg, loose: bool) -> Option<Units> {
     let (token, wrapped) = (Asset::Token(leg.token), Asset::Token(scene.ledger.wrapped));
     let is_coin = |asset: Asset| asset == wrapped || (loose && asset == Asset::Native);
@@ -147,7 +147,7 @@ fn through(scene: &Scene<'_>, leg: &Leg, loose: bool) -> Option<Units> {
         }
         let (moved, paid) = (net(flow(token), leg.side)?, net(coin, other(leg.side))?);
         if paid.is_zero() && !moved.is_zero() {
-            // Its coin moved in a way that is not known.
+            // Its coin moved in an unknown way.
             return None;
         }
         exchanged = exchanged.checked_add(moved)?;
@@ -156,7 +156,7 @@ fn through(scene: &Scene<'_>, leg: &Leg, loose: bool) -> Option<Units> {
     (exchanged == leg.units && !value.is_zero()).then_some(value)
 }
 
-/// The pools that exchanged a token; `None` where one shares an account with others.
+/// The pools that exchanged a token. `None` if one shares its account with other pools.
 fn holders(scene: &Scene<'_>, token: Asset) -> Option<BTreeSet<Account>> {
     let mut holders = BTreeSet::new();
     for venue in scene.venues.iter().filter(|venue| is_pool(venue.event.kind)) {
@@ -171,9 +171,9 @@ fn holders(scene: &Scene<'_>, token: Asset) -> Option<BTreeSet<Account>> {
     Some(holders)
 }
 
-/// The same where market makers, or pools outside the tables, were the counterparties: the accounts
-/// that ended with only this token for only the wrapped native coin, or the reverse, where they
-/// exchanged all of it.
+/// The same as `through_native` if the counterparties were market makers or pools outside the
+/// tables: the accounts that exchanged only this token for only wrapped native coin, if they
+/// exchanged all of the leg.
 fn by_makers(ledger: &Ledger, leg: &Leg) -> Option<Units> {
     let (token, wrapped) = (Asset::Token(leg.token), Asset::Token(ledger.wrapped));
     let mut flows: BTreeMap<Account, BTreeMap<Asset, Flow>> = BTreeMap::new();
@@ -199,9 +199,9 @@ fn by_makers(ledger: &Ledger, leg: &Leg) -> Option<Units> {
     (exchanged == leg.units && !value.is_zero()).then_some(value)
 }
 
-/// The same where both tokens keep a part of each transfer, so that no pool exchanged what a leg
-/// has: the wrapped native coin that the sold token's only pool gave to the bought token's only
-/// pool, where nothing else went into either and the wallet passed nothing on.
+/// The same if both tokens tax their transfers, so that no pool exchanged exactly a leg's amount:
+/// the wrapped native coin that the sold token's only pool gave to the bought token's only pool, if
+/// nothing else went into either and the wallet passed nothing on.
 fn between_pools(scene: &Scene<'_>, (a, b): (&Leg, &Leg)) -> Option<Units> {
     let (sold, bought) = if a.side == Side::Sell { (a, b) } else { (b, a) };
     let (first, second) = (pool_of(scene, sold)?, pool_of(scene, bought)?);
@@ -212,7 +212,7 @@ fn between_pools(scene: &Scene<'_>, (a, b): (&Leg, &Leg)) -> Option<Units> {
     let wrapped = scene.ledger.wrapped;
     let hop = sum(wrapped, &|m| m.from == first && m.to == second);
     let all = sum(wrapped, &|m| m.to == second);
-    // A contract that sells its collected tax is another seller.
+    // A token's contract that sells its collected tax is a second seller.
     let taken = sum(sold.token, &|m| m.to == first && m.from != sold.token);
     let given = sum(bought.token, &|m| m.from == second);
     let passed_on = sum(bought.token, &|m| m.from == *scene.wallet);
@@ -239,7 +239,7 @@ fn other(side: Side) -> Side {
     }
 }
 
-/// What a pool gave for a buy, or received for a sell.
+/// The net amount that a pool gave for a buy, or received for a sell.
 fn net(flow: Flow, side: Side) -> Option<Units> {
     match side {
         Side::Buy => flow.gave.checked_sub(flow.got),

@@ -7,7 +7,7 @@ pub(super) const ZERO: Account = [0; 20];
 /// The placeholder of many routers for the native coin (ERC-7528).
 pub(super) const NATIVE_PLACEHOLDER: Account = [0xee; 20];
 
-/// The address in a word, where it can be one.
+/// The address in a word; `None` if the word cannot be one.
 pub(super) fn address(word: &Word) -> Option<Account> {
     let (padding, bytes) = word.split_first_chunk::<12>()?;
     (padding == &[0; 12]).then(|| bytes.try_into().ok())?

@@ -11,7 +11,7 @@ const DEPTH_MAX: u32 = 128;
 /// The number of decimal digits that always fit 64 bits.
 const SAFE_DIGITS: usize = 19;
 
-/// The expected JSON is not at this byte.
+/// The byte at which the JSON is not as expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::decode) struct Unread(pub(in crate::decode) usize);
 
@@ -78,8 +78,8 @@ impl<'a> Reader<'a> {
         (next == bytes).then(|| self.rest = rest)
     }
 
-    /// Reads the common spelling: returns `None` and consumes nothing where the text is spelled
-    /// otherwise. Member names are compared in place then, not searched.
+    /// Tries the common spelling of a value. Returns `None` and consumes nothing if the text is
+    /// spelled otherwise. The common spelling allows member names to be compared in place.
     #[inline]
     pub(in crate::decode) fn usual<T>(
         &mut self,
@@ -122,15 +122,15 @@ impl<'a> Reader<'a> {
         self.text_behind(0)
     }
 
-    /// A string that is at least so long: the caller finds out whether it is, so that no byte is read
-    /// twice. Of a shorter one the returned text is arbitrary.
+    /// Reads a string that is expected to have at least `len_min` bytes, which are not searched for
+    /// its end. The caller checks the length; for a shorter string the returned text is arbitrary.
     #[inline]
     pub(in crate::decode) fn text_of(&mut self, len_min: usize) -> Result<&'a [u8], Unread> {
         self.expect(b'"')?;
         self.text_behind(len_min)
     }
 
-    /// A string that may be long, without escapes where the caller takes none.
+    /// Reads a string that may be long and is expected to have no escapes.
     #[inline]
     pub(in crate::decode) fn long_text(&mut self) -> Result<&'a [u8], Unread> {
         self.expect(b'"')?;
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
 
     #[inline]
     pub(in crate::decode) fn unsigned(&mut self) -> Result<u64, Unread> {
-        // Account indices occur by the hundred.
+        // Fast path: a reply has hundreds of account indices.
         match *self.rest {
             [one @ b'0'..=b'9', b',' | b']' | b'}', ..] => {
                 self.pass(1);
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
             number = first;
             rest = rest.get(len..).unwrap_or_default();
         }
-        // Overflows only with too many digits, and then the number is not used.
+        // Overflows only with too many digits; the number is then not used.
         while let [digit @ b'0'..=b'9', behind @ ..] = rest {
             number = number.wrapping_mul(10).wrapping_add(u64::from(digit & 0xf));
             rest = behind;

@@ -60,7 +60,7 @@ pub(super) enum Action {
         account: u8,
         owner: u8,
     },
-    /// Lamports out of a wrapped-SOL account; all of them where no amount is given.
+    /// Lamports that leave a wrapped-SOL account; all of them if no amount is given.
     Unwrap {
         from: u8,
         to: u8,
@@ -123,7 +123,7 @@ pub(super) fn from_data(
     }
 }
 
-/// Number of accounts, length of data and data of each instruction, concatenated.
+/// Each instruction of a batch is its number of accounts, the length of its data, and the data.
 fn batch(mut data: &[u8], mut accounts: &[u8], keys: &[AccountKey], mut each: impl FnMut(Action)) {
     while let [count, len, rest @ ..] = data {
         let Some((inner, behind)) = rest.split_at_checked(usize::from(*len)) else { return };
@@ -167,7 +167,7 @@ fn system(data: &[u8], accounts: &[u8]) -> Option<Action> {
             to: accounts.get(2).copied()?,
             lamports: u64_at(rest, 0)?,
         },
-        // createAccountAllowPrefund: the payer, where there is one, is the second account.
+        // `createAccountAllowPrefund`: the optional payer is the second account.
         13 => {
             let to = first()?;
             let (lamports, space) = (u64_at(rest, 0)?, u64_at(rest, 8)?);
@@ -276,7 +276,7 @@ struct Info<'a> {
     amount: Option<&'a [u8]>,
     token_amount: Option<&'a [u8]>,
     fee_amount: Option<&'a [u8]>,
-    /// The parts of a batch, unread: no batch is part of another one.
+    /// The parts of a batch, not yet parsed. Batches do not nest.
     parts: &'a [u8],
 }
 
@@ -352,7 +352,7 @@ pub(super) fn from_parsed(
     match Parsed::read(&mut Reader::new(parsed)) {
         Ok(batch) if batch.kind == b"batch" => {
             let each = |r: &mut Reader<'_>| Parsed::read(r).map(|part| action(&part));
-            // Parts that cannot be read move nothing, and the balances show that something is missing.
+            // Parts that cannot be parsed move nothing; the balances then show the gap.
             Reader::new(batch.info.parts).array(each).unwrap_or_default();
         }
         Ok(parsed) => action(&parsed),

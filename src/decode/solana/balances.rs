@@ -1,8 +1,8 @@
-//! The wallet's accounts, and every movement of lamports and tokens, in order.
+//! Finds the wallet's accounts and lists every movement of lamports and tokens, in order.
 //!
-//! Lamports are followed account by account, so that closing an account reveals what it returned,
-//! and what the instructions do not explain (programs may move their own accounts' lamports without
-//! one) remains as a residue.
+//! Lamports are tracked per account, so that closing an account reveals what it returned. What the
+//! instructions do not explain remains as a residue: programs may move lamports of their own
+//! accounts without an instruction.
 
 use sha2::{Digest as _, Sha256};
 
@@ -14,7 +14,7 @@ use super::{TOKEN_2022_PROGRAM, TOKEN_PROGRAM, WRAPPED_SOL};
 
 const ASSOCIATED_TOKEN_PROGRAM: AccountKey =
     address("ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL");
-/// Derived addresses use the highest bump that is off the curve; one in 2^32 is lower than this.
+/// Derived addresses use the highest bump off the curve. Only one in 2^32 has a bump below this.
 const BUMP_MIN: u8 = 255 - 32;
 
 /// A kind of asset.
@@ -78,10 +78,10 @@ pub(super) struct LedgerAccount {
     pub(super) own: bool,
     /// The last instruction that allocated its data.
     pub(super) allocated: Option<usize>,
-    /// Below zero where it spent what it was paid without an instruction.
+    /// Below zero if it spent lamports that it was paid without an instruction.
     lamports: i128,
     tokens: u64,
-    /// Of a wrapped-SOL account: the lamports that are not wrapped SOL.
+    /// For a wrapped-SOL account, the lamports that are rent and not wrapped SOL.
     pub(super) rent: u64,
 }
 
@@ -98,11 +98,11 @@ pub(super) struct Ledger {
     pub(super) accounts: Vec<LedgerAccount>,
     pub(super) mints: Vec<AccountKey>,
     pub(super) flows: Vec<Flow>,
-    /// Lamports of rent a byte in this transaction, where an account creation reveals it.
+    /// Rent in lamports per byte in this transaction, if an account creation reveals it.
     pub(super) rent_rate: Option<u64>,
     /// Per key: lamports that moved without an instruction.
     pub(super) residue: Vec<i128>,
-    /// Per key: the token balance differs from what the instructions leave.
+    /// Per key: whether the token balance differs from what the instructions leave.
     unexplained: Vec<bool>,
 }
 
@@ -234,8 +234,7 @@ impl Ledger {
         }
     }
 
-    /// The mint that an account holds, where that is known, else the one that the instruction
-    /// names.
+    /// The mint of a token account if known, else the mint that the instruction names.
     fn mint_of(&mut self, tx: &Transaction, account: u8, mint: u8) -> Option<usize> {
         let held = self.account(account).mint;
         held.or_else(|| tx.key(mint).map(|key| self.mint(key)))
@@ -270,7 +269,7 @@ impl Ledger {
             return self.pay(at, Means::Transfer, from, to, amount);
         }
         let ends = (self.account(from).mint, self.account(to).mint);
-        // A transfer never changes the token.
+        // Both ends of a transfer have the same mint.
         if let (Some(one), Some(other)) = ends
             && one != other
         {
@@ -280,7 +279,7 @@ impl Ledger {
         let held = if self.is_own(Some(to)) { ends.1.or(ends.0) } else { ends.0.or(ends.1) };
         let named = mint.map(|mint| self.mint(&mint));
         let Some(mint) = held.or(named) else { return };
-        // A temporary account whose mint only a transfer reveals.
+        // The mint of a temporary account may be known only from a transfer.
         for end in [from, to] {
             if let Some(account) = self.at(end) {
                 account.mint.get_or_insert(mint);
@@ -322,7 +321,7 @@ impl Ledger {
         }
     }
 
-    /// `None` where no account can hold so many.
+    /// `tokens` is `None` if the amount is out of range.
     fn set_tokens(&mut self, at: u8, tokens: Option<u64>) {
         if let Some(account) = self.at(at) {
             account.tokens = tokens.unwrap_or_default();
@@ -343,7 +342,7 @@ impl Ledger {
         self.unexplained.get(usize::from(at)) == Some(&false)
     }
 
-    /// Whether they agree in all accounts of the wallet that hold this mint.
+    /// Whether they agree for all of the wallet's accounts of this mint.
     pub(super) fn is_mint_explained(&self, mint: usize) -> bool {
         let of_mint = |account: &LedgerAccount| account.own && account.mint == Some(mint);
         let mut accounts = self.accounts.iter().zip(&self.unexplained);
@@ -376,7 +375,7 @@ impl Ledger {
         self.check_unlisted(tx);
     }
 
-    /// Where the node has balance lists at all, every account with tokens is in them.
+    /// If a reply has balance lists at all, every account with tokens is in them.
     fn check_unlisted(&mut self, tx: &Transaction) {
         let listed = |at: u8| tx.tokens.iter().any(|token| token.account == at);
         for at in (0..=u8::MAX).take(self.accounts.len()) {
@@ -388,8 +387,8 @@ impl Ledger {
         }
     }
 
-    /// Subtracts the mint's transfer fee from what arrived at an own account. Returns the excess
-    /// that no transfer can have lost.
+    /// Subtracts the mint's transfer fee from what arrived at one of the wallet's accounts. Returns
+    /// the excess that no transfer fee explains.
     fn withhold(&mut self, account: u8, mut excess: u64) -> u64 {
         let into = |flow: &&mut Flow| flow.to == Some(account) && flow.means == Means::Transfer;
         for flow in self.flows.iter_mut().filter(into) {
@@ -424,13 +423,13 @@ impl Ledger {
     }
 }
 
-/// Bytes that every account is charged for in addition to its data.
+/// Rent is charged for this many bytes per account in addition to its data.
 pub(super) const ACCOUNT_OVERHEAD: u64 = 128;
 const TOKEN_ACCOUNT_SPACE: u64 = 165;
-/// The rate until 2026, when it began to fall; used only as a bound here.
+/// The rent rate until 2026, when it began to fall; used only as an upper bound.
 const RENT_RATE_MAX: u64 = 6_960;
 
-/// Derived from an account creation whose lamports are a whole multiple of the account's size.
+/// Derived from an account creation whose lamports are a multiple of the account's size.
 fn rent_rate(tx: &Transaction) -> Option<u64> {
     tx.instructions.iter().find_map(|instruction| {
         let Action::Create { lamports, space, .. } = instruction.action else { return None };
@@ -450,8 +449,8 @@ fn rent_within(lamports: u64, rate: Option<u64>) -> u64 {
     lamports.min(size * rate.unwrap_or(RENT_RATE_MAX))
 }
 
-/// Whether a token account whose owner the node does not report is the wallet's: the wallet signs
-/// for it, or it is the wallet's associated account.
+/// Whether a token account without a reported owner belongs to the wallet: the wallet signs for it,
+/// or it is the wallet's associated token account.
 fn owns_unreported(tx: &Transaction, token: &TokenAccount, wallet: &AccountKey, at: u8) -> bool {
     let signs = tx.instructions.iter().any(|instruction| {
         let (account, signer) = match instruction.action {
@@ -479,7 +478,7 @@ fn owns_unreported(tx: &Transaction, token: &TokenAccount, wallet: &AccountKey, 
         })
 }
 
-/// Whether an account is the one derived from owner, token program and mint.
+/// Whether an account is the associated token account of this owner, token program and mint.
 fn is_associated(
     account: &AccountKey,
     owner: &AccountKey,

@@ -1,4 +1,4 @@
-//! Decodes base58 ten characters at a time: a block has thousands of addresses and instructions.
+//! Decodes base58 ten characters at a time: a block has thousands of base58 strings.
 
 use crate::domain::base58::{DIGITS, INVALID};
 

@@ -1,5 +1,6 @@
-//! Events of the few programs whose balances do not say enough. A program calls itself with the
-//! event as data; the same tag means different things in different programs.
+//! Reads events of the few programs for which balances are not enough. A program logs an event by
+//! calling itself with the event as data; the same tag means different things in different
+//! programs.
 
 use super::action::u64_at;
 use super::base58::address;
@@ -9,10 +10,10 @@ use super::transaction::{Instruction, Transaction};
 const PUMP_FUN: AccountKey = address("6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P");
 const JUPITER_DCA: AccountKey = address("DCA265Vj8a9CEuX1eb1LWRnDT7uK6q1xMipnNyatn23M");
 const PHOENIX: AccountKey = address("PhoeNiXZ8ByJGLkxNfZRnkUfjvmuYqLR89jjFHGqdXY");
-/// The prefix of every event.
+/// The prefix of every event that Anchor emits by a call.
 const CPI_EVENT: [u8; 8] = [0xe4, 0x45, 0xa5, 0x2e, 0x51, 0xcb, 0x9a, 0x1d];
 
-/// An instalment of a Jupiter DCA order.
+/// A fill of a Jupiter DCA order.
 #[derive(Debug)]
 pub(super) struct Filled {
     pub(super) user: AccountKey,
@@ -67,15 +68,15 @@ impl CurveSale {
     }
 }
 
-/// The creator's share, where it is set aside for the user instead; `None` in older events, which are
-/// shorter. It stands behind the instruction's name, a flag and a rate.
+/// The creator's share, if it is set aside for the user (cashback); `None` in older events, which
+/// are shorter. It follows the instruction's name, a flag and a rate.
 fn cashback(body: &[u8]) -> Option<u64> {
     let name_length = u32::from_le_bytes(body.get(250..254)?.try_into().ok()?);
     u64_at(body, usize::try_from(name_length).ok()?.checked_add(254 + 9)?)
 }
 
-/// The lots of the base and of the quote that an order took at Phoenix, as it logs in this call; the
-/// quote's with the fee. The summary of it comes last: its tag and place, the order's number, the lots.
+/// The base and quote lots that an order took at Phoenix, as its log in this call states them; the
+/// quote includes the fee. The fill summary comes last: tag, index, order number, then the lots.
 pub(super) fn taken_at_phoenix(tx: &Transaction, call: &Instruction) -> Option<[u64; 2]> {
     const LOG: u8 = 0x0f;
     const SUMMARY: u8 = 6;
@@ -87,7 +88,7 @@ pub(super) fn taken_at_phoenix(tx: &Transaction, call: &Instruction) -> Option<[
     (is_summary && base > 0).then_some([base, quote])
 }
 
-/// The data of a call, where it is one of this program.
+/// The data of a call of this program; `None` for other programs.
 fn data(tx: &Transaction, call: &Instruction, program: &AccountKey) -> Option<Vec<u8>> {
     (tx.key(call.program)? == program).then(|| tx.data_of(call))
 }

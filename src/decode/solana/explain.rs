@@ -36,8 +36,8 @@ fn native(why: Why, lamports: u64, came: bool) -> LeftOut {
     LeftOut { why, asset: Asset::Native, units: Units::from(lamports), came }
 }
 
-/// Movements between the wallet's accounts and others, by asset; `uninstructed` lamports too, which
-/// programs gave it without an instruction.
+/// The movements between the wallet's accounts and others, by asset. `uninstructed`: lamports that
+/// programs gave it without an instruction, which are included.
 fn movements(ledger: &Ledger, uninstructed: i128) -> Vec<Movement> {
     let mut sums: Vec<(Moved, u128, u128)> = Vec::new();
     let mut add = |asset: Moved, got: u128, gave: u128| match sums
@@ -102,7 +102,7 @@ fn part(kind: ProgramKind) -> &'static str {
     }
 }
 
-/// Tips and bots' fees, by the table of their accounts.
+/// Tips and bots' fees, found by the table of their accounts.
 fn fees(tables: &SolanaTables, ledger: &Ledger, tx: &Transaction) -> Vec<LeftOut> {
     let fee = |flow: &Flow| {
         let left = ledger.is_own(flow.from) && !ledger.is_own(flow.to);
@@ -117,7 +117,7 @@ fn fees(tables: &SolanaTables, ledger: &Ledger, tx: &Transaction) -> Vec<LeftOut
     ledger.flows.iter().filter_map(fee).collect()
 }
 
-/// Rent of the wallet's own accounts: paid and refunded, without an instruction too.
+/// Rent of the wallet's accounts, paid and refunded; `refunded` came without an instruction.
 fn rent(ledger: &Ledger, refunded: i128) -> Vec<LeftOut> {
     let mut put = 0_u64;
     let mut back = 0_u64;
@@ -143,7 +143,7 @@ fn rent(ledger: &Ledger, refunded: i128) -> Vec<LeftOut> {
     put.into_iter().chain(back).collect()
 }
 
-/// How much of what pays for an account's room is rent: the rest of a wrapped account's is its SOL.
+/// How much of an account's funding is rent. The rest of a wrapped account's funding is its SOL.
 fn rent_within(ledger: &Ledger, flow: &Flow) -> u64 {
     let account = flow.to.map(|to| ledger.account(to));
     account.filter(|account| account.wrapped).map_or(flow.amount, |to| to.rent.min(flow.amount))

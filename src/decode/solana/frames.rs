@@ -1,12 +1,13 @@
-//! The call tree. Nodes since late 2022 report each inner instruction's stack height; before, the
-//! log contains it; where the log is truncated too, accounts show what a call can have made.
+//! Builds the call tree. Nodes since late 2022 report each inner instruction's stack height.
+//! Before, the log states it; if the log is truncated, the height is guessed from the accounts that
+//! each call was given.
 
 use super::action::Action;
 use super::keys::AccountKeys;
 use super::transaction::Instruction;
 use crate::decode::json::{Reader, Unread};
 
-/// Fills unreported heights from the `Program … invoke [n]` lines, as far as they agree with the
+/// Fills missing heights from the `Program … invoke [n]` log lines, as far as they match the
 /// instructions.
 pub(super) fn heights_from_logs(
     keys: &AccountKeys<'_>,
@@ -22,7 +23,7 @@ pub(super) fn heights_from_logs(
         let Some(group) = rest.get_mut(..len) else { return };
         from += len;
         let program = group.first().map(|outer| outer.program);
-        // Precompiles log nothing, so the next outer call may be a later instruction's.
+        // Precompiles log nothing, so this line may belong to a later outer instruction.
         if calls.get(at).map(|(program, _)| *program) != program {
             continue;
         }
@@ -79,16 +80,16 @@ pub(super) fn link(instructions: &mut [Instruction], accounts: &[u8]) -> bool {
     is_guessed
 }
 
-/// The most calls that the runtime nests, as their height.
+/// The runtime nests calls up to this height.
 const HEIGHT_MAX: u8 = 9;
 
-/// Without any height: a call, or a transfer, belongs to the nearest call before it that is still open
-/// and was given all of its accounts, and the called program; else to the outer instruction. It closes
-/// the calls between. A program calls itself with events alone, which list one account: any other call
-/// of it stands next to the one before. Returns whether there was one.
+/// Guesses heights if none are known. The caller of a call or transfer is the nearest open call
+/// before it that was given all of its accounts and the called program, else the outer instruction;
+/// the open calls between the two are closed. A program calls itself only to log events, which list
+/// one account: any other call of itself is a sibling. Returns whether any height was guessed.
 fn guess_heights(instructions: &mut [Instruction], accounts: &[u8]) -> bool {
-    // Of each open call the height, the program, and per account whether it was given; its program counts
-    // as one.
+    // Each open call: its height, its program, and which accounts (its program included) it was
+    // given.
     let mut open: Vec<(u8, u8, [bool; 256])> = Vec::new();
     let mut is_guessed = false;
     for instruction in instructions {
@@ -99,7 +100,7 @@ fn guess_heights(instructions: &mut [Instruction], accounts: &[u8]) -> bool {
         is_guessed = true;
         let is_call = matches!(instruction.action, Action::Call);
         let listed = accounts.get(instruction.accounts.clone()).unwrap_or_default();
-        // `jsonParsed` lists no accounts of transfers; the action names them.
+        // `jsonParsed` lists no accounts for transfers, so those of the action are used.
         let named = instruction.action.accounts();
         let program = is_call.then_some(instruction.program);
         let needed = || listed.iter().chain(named.iter().flatten()).chain(&program);

@@ -1,6 +1,6 @@
-//! Takes at Phoenix that are paid, wholly or in part, out of what the wallet has there: an order that it
-//! cancels may leave its tokens with the exchange. What the wallet gave is then more than what moved. The
-//! log has both sides in lots, whose size no transaction states, so that the amount is unknown.
+//! Handles takes at Phoenix that are paid, wholly or in part, from the wallet's free funds at the
+//! exchange: a cancelled order may leave its tokens there. The wallet then gave more than moved.
+//! The log states both sides in lots, whose size no transaction states, so the amount is unknown.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use super::events;
 use super::scene::Scene;
 use super::{Note, Swap};
 
-/// Where the trader's accounts of the base and of the quote are among those of a swap.
+/// The positions of the trader's base and quote accounts in a swap's account list.
 const TRADERS: Range<usize> = 4..6;
 
-/// One side of a take: the asset, where the trader's account is the wallet's; that account; the lots.
+/// One side of a take: the asset (if the trader's account is the wallet's), that account, the lots.
 type TakeSide = (Option<Asset>, u8, u64);
 
-/// Adds takes of which only the side that the wallet got moved. None that gave a token which another
-/// swap of the transaction brought, or brought one that another gave: nothing shows which is more.
+/// Adds takes of which only the received side moved, unless another swap of the transaction brought
+/// the token that the take gave, or gave the one that it brought: the net would be unknown.
 pub(super) fn add_takes(
     scene: &Scene<'_>,
     ledger: &Ledger,
@@ -44,7 +44,7 @@ fn take(scene: &Scene<'_>, ledger: &Ledger, group: &Range<usize>) -> Option<(Swa
         let mut assets = net.assets();
         assets.next().filter(|_| assets.next().is_none())?
     };
-    // A wallet that only gives sold too little for a lot of the other token.
+    // A wallet that only gave sold too little for one lot of the other token.
     if sum <= 0 {
         return None;
     }
@@ -58,8 +58,9 @@ fn take(scene: &Scene<'_>, ledger: &Ledger, group: &Range<usize>) -> Option<(Swa
     Some((Swap { ranges: vec![group.clone()], net }, got, gave))
 }
 
-/// Marks what a swap gave more of than moved. All lots of a side have one size: what moved for all of
-/// them is that many times their number. Markets choose powers of ten; any other is left open.
+/// Marks the assets of which a swap gave more than moved. All lots of a side have one size, so what
+/// moved for all of them is a multiple of their number. Markets use powers of ten; any other
+/// multiple counts as a partial payment.
 pub(super) fn mark_paid_in_part(scene: &Scene<'_>, ledger: &Ledger, swap: &mut Swap) {
     for at in swap.ranges.iter().flat_map(Range::clone) {
         let call = scene.tx.subtree(at);
@@ -76,7 +77,7 @@ pub(super) fn mark_paid_in_part(scene: &Scene<'_>, ledger: &Ledger, swap: &mut S
     }
 }
 
-/// The base's side and the quote's, where a call takes at Phoenix.
+/// The base and quote sides of a take at Phoenix; `None` for other calls.
 fn sides(scene: &Scene<'_>, ledger: &Ledger, at: usize) -> Option<[TakeSide; 2]> {
     let call = scene.instruction(at).filter(|_| scene.takes(at))?;
     let called = scene.tx.subtree(at).filter_map(|at| scene.instruction(at));

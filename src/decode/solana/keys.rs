@@ -10,7 +10,7 @@ pub(super) type AccountKey = [u8; 32];
 pub(super) struct AccountKeys<'a> {
     pub(super) bytes: Vec<AccountKey>,
     texts: Vec<&'a [u8]>,
-    /// The first characters of each text: `jsonParsed` names keys by the hundred.
+    /// The first characters of each text, to compare first: `jsonParsed` names keys by the hundred.
     starts: Vec<u64>,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn key(text: &[u8]) -> Result<AccountKey, RawError> {
     decode_address(text).ok_or(RawError::Broken("address"))
 }
 
-/// Addresses that were decoded before: the lists repeat the same few mints and owners.
+/// A cache of decoded addresses: the balance lists repeat the same few mints and owners.
 pub(super) struct AddressCache<'a> {
     known: Vec<(u64, &'a [u8], AccountKey)>,
 }

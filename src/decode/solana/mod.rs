@@ -5,22 +5,22 @@
 //! 1. A failed transaction, or one in which no program of the tables trades, has no trade.
 //! 2. [`balances`] finds the wallet's own accounts and lists every movement of lamports and tokens.
 //!    Loose and wrapped SOL, and the rent of own accounts, are one asset.
-//! 3. Each outer instruction with all that it called is a group; so is each that a smart account
-//!    executes. Movements between the wallet and others in a group that runs a venue are netted per
-//!    asset ([`swaps`]), without the rent of others' accounts, relay tips, and lamports that a router
-//!    sends elsewhere; fees inside a venue count. Nor does the supply count that a creator hands to a
-//!    curve to launch a token.
+//! 3. Each outer instruction with all of its calls is a group; so is each that a smart account
+//!    executes. In groups that run a venue, the movements between the wallet and others are netted
+//!    per asset ([`swaps`]). Not counted: rent of others' accounts, relay tips, lamports that a
+//!    router sends elsewhere, and the supply that a creator hands to a curve to launch a token. Fees
+//!    inside a venue count.
 //! 4. A group that gave one asset and received another is a swap, unless a pool's shares were
 //!    minted or burnt, liquidity moved, or an aggregator sent most of the proceeds on to another
-//!    account. A conversion that takes back what swaps brought for what they gave closes them. Groups
-//!    of one order book that are no swap by themselves are merged, because it takes and settles in two
-//!    calls; so are those of a router that takes in one call and swaps in the next.
+//!    account. A conversion that reverses what swaps exchanged cancels them. Groups that are not a
+//!    swap by themselves are merged if they belong to one order book, which takes and settles in
+//!    two calls, or to one router that takes in one call and swaps in the next.
 //! 5. Lamports that a program gave without an instruction (a curve's price) are assigned to the
-//!    group that was given the accounts which paid them; those that a curve's own account gave so, to
-//!    the groups in which it got tokens.
-//! 6. Fills of the wallet's orders by keepers ([`orders`]) count what the order's account lost.
-//! 7. A platform's fee in the traded tokens outside the swap is added to it.
-//! 8. What a take gave out of [`free_funds`] at the exchange is added, or marked as unknown.
+//!    group whose calls were given the paying accounts. If the wallet is a curve's own account, what
+//!    it paid so is assigned to the groups in which it got tokens.
+//! 6. For fills of the wallet's orders by keepers ([`orders`]), what the order's account lost counts.
+//! 7. A platform's fee in a traded token outside the swap is added to it.
+//! 8. What a take gave from [`free_funds`] at the exchange is added, or marked as unknown.
 //! 9. [`rows`] nets the swaps per token and names the venue.
 
 mod action;
@@ -67,10 +67,10 @@ const TOKEN_PROGRAM: AccountKey = address("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss62
 const TOKEN_2022_PROGRAM: AccountKey = address("TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb");
 const WRAPPED_SOL: AccountKey = address("So11111111111111111111111111111111111111112");
 
-/// What a keeper's route leaves it of what it was lent is at most one part in so many.
+/// What a keeper keeps of the orders that it fills is at most one part in this many.
 const REST_PART_MIN: i128 = 100;
 
-/// A platform's fee is at most one part in so many of the traded amount; more is another transfer.
+/// A platform's fee is at most one part in this many of the traded amount.
 const PLATFORM_FEE_PART_MIN: i128 = 10;
 
 /// A group of instructions that swapped, with its movements.
@@ -126,7 +126,7 @@ fn candidates(scene: &Scene<'_>, ledger: &Ledger) -> Vec<Swap> {
         }
         let net = scene.net(ledger, group);
         let program = |range: &Range<usize>| scene.instruction(range.start).map(|i| i.program);
-        // One call may also take and settle by itself.
+        // A single call may both take and settle.
         let joins = outer == Some(ProgramKind::OrderBook) && !takes_alone(scene, group, &net);
         let book = joins.then(|| program(group)).flatten();
         let same = swaps.iter_mut().find(|swap| {
@@ -150,8 +150,8 @@ fn takes_alone(scene: &Scene<'_>, group: &Range<usize>, net: &Net) -> bool {
     net.is_swap() && scene.takes(group.start)
 }
 
-/// The swaps, and the conversions that close them, such as a stake pool's that takes what they brought
-/// for what they gave.
+/// Separates the candidates into swaps and the conversions that reverse them: a stake pool, for
+/// example, takes what the swaps brought and gives back what they gave.
 fn sorted_out(
     scene: &Scene<'_>,
     ledger: &Ledger,
@@ -174,15 +174,16 @@ fn sorted_out(
     for one in swaps.iter().chain(&conversions) {
         all.merge(&one.net);
     }
-    // Only where nothing is left on one of the sides; else what was bought is the trade.
+    // Conversions count only if they leave nothing on one side; else what was bought is the trade.
     if all.gains() && all.losses() {
         conversions.clear();
     }
     (swaps, conversions)
 }
 
-/// A keeper routes through its own accounts what others' orders lend it, and pays them from what it
-/// got: swaps that leave it nothing on one of the sides are the makers' trades.
+/// Removes swaps that belong to others' orders. A keeper routes what orders lend it through its own
+/// accounts and pays the orders from the proceeds. Swaps that leave it nothing on one side are the
+/// makers' trades.
 fn leave_out_lent(
     scene: &Scene<'_>,
     ledger: &Ledger,
@@ -203,7 +204,7 @@ fn leave_out_lent(
         for swap in swaps {
             left.merge(&swap.net);
         }
-        // What a keeper adds of its own, or keeps, is no side of a trade where it is little.
+        // A small amount that a keeper adds or keeps is not a side of a trade.
         let counts = |(asset, sum): &(Asset, i128)| {
             sum.saturating_abs().saturating_mul(REST_PART_MIN) > lent.get(*asset).saturating_abs()
         };
@@ -222,14 +223,13 @@ fn leave_out_lent(
     }
 }
 
-/// Whether the wallet pays for the room of a new account in these instructions, as who places an order
-/// does.
+/// Whether the wallet funds a new account in these instructions, as the placement of an order does.
 fn places_order(ledger: &Ledger, group: &Range<usize>) -> bool {
     let mut flows = ledger.flows.iter().filter(|flow| group.contains(&flow.instruction));
     flows.any(|flow| flow.means == Means::Create && ledger.is_own(flow.from))
 }
 
-/// A router may take what is sold in one call, and swap it or give what it buys in the next.
+/// Joins two calls of a router: it may take what is sold in one, and swap or pay out in the next.
 fn join_two_calls(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
     let leader = |range: &Range<usize>| scene.instruction(range.start).map(|i| i.program);
     let acts = |at: usize| scene.kind(at).is_none() || scene.takes(at);
@@ -247,7 +247,8 @@ fn join_two_calls(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
         let (mut net, mut ranges) = (Net::default(), Vec::new());
         for group in calls {
             let part = scene.net(ledger, group);
-            // What one call swaps is a trade of its own, and what a bot swaps for another is none.
+            // A call that swaps by itself is its own trade; one that a bot makes for another is
+            // none.
             let is_given = part.losses() && scene.may_exchange(group);
             if !part.is_swap() && (routed || !is_given) {
                 net.merge(&part);
@@ -262,7 +263,7 @@ fn join_two_calls(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
 }
 
 /// Assigns lamports that moved without an instruction to the groups in which a curve took tokens,
-/// or to the only group. A program pays out of accounts that its call was given.
+/// or to the only group. A program can pay only out of accounts that its call was given.
 fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wallet: &AccountKey) {
     let lamports = scene.uninstructed(ledger);
     if lamports == 0 {
@@ -278,7 +279,7 @@ fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wall
         }
     }
     if let [(swap, most)] = paid.as_mut_slice() {
-        // One of several accounts may have paid something else, such as a claim.
+        // With several payers, one may have paid for something else, such as a claim.
         let reported = (payers.len() > 1).then(|| reported(scene, &swap.ranges, wallet)).flatten();
         match reported.filter(|reported| *reported <= lamports) {
             Some(reported) => swap.net.native += reported,
@@ -300,7 +301,8 @@ fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wall
     }
 }
 
-/// A curve's own account pays without an instruction for the tokens that it gets.
+/// Handles a wallet that is a curve's account: it pays without an instruction for tokens that it
+/// gets.
 fn add_own_payment(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
     let mut payers = scene.payers(ledger).into_iter();
     let own = payers.find(|(account, _)| ledger.wallet == Some(*account));
@@ -308,7 +310,7 @@ fn add_own_payment(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
     let sold = |flow: &&Flow| {
         let venue = scene.leaf(flow.instruction).map(|(_, program)| program.kind);
         let comes = !ledger.is_own(flow.from) && ledger.is_own(flow.to);
-        // A launch mints the supply.
+        // The supply of a launch is minted, not transferred.
         let is_token = flow.means == Means::Transfer && flow.asset != Asset::Native;
         comes && is_token && venue == Some(ProgramKind::Curve)
     };
@@ -325,15 +327,15 @@ fn add_own_payment(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
     }
 }
 
-/// Whether a curve took tokens.
+/// Whether the wallet gave tokens to a curve.
 fn sold_to_curve(scene: &Scene<'_>, swap: &Swap) -> bool {
     let mut programs = swap.ranges.iter().flat_map(|range| scene.acting(range));
     swap.net.tokens.iter().any(|(_, sum)| *sum < 0)
         && programs.any(|program| program.kind == ProgramKind::Curve)
 }
 
-/// What those of the payers paid that the calls in these instructions were given. An account that a
-/// claim was given pays for nothing but a sale to a curve.
+/// The sum that those payers paid whose accounts were given to calls in these instructions. An
+/// account that was also given to a claim counts only for a sale to a curve.
 fn paid_within(scene: &Scene<'_>, payers: &[(u8, i128)], swap: &Swap) -> i128 {
     let sells = sold_to_curve(scene, swap);
     let counts = |account: u8| {
@@ -347,7 +349,7 @@ fn paid_within(scene: &Scene<'_>, payers: &[(u8, i128)], swap: &Swap) -> i128 {
     payers.iter().filter(|(account, _)| counts(*account)).map(|(_, lamports)| lamports).sum()
 }
 
-/// What the wallet got of curves for its sales, where they report any.
+/// The lamports that curves report as paid to the wallet for its sales, if any do.
 fn reported(scene: &Scene<'_>, ranges: &[Range<usize>], wallet: &AccountKey) -> Option<i128> {
     let inner = ranges.iter().flat_map(Range::clone);
     let sales = inner.filter_map(|at| CurveSale::read(scene.tx, scene.instruction(at)?));
@@ -378,7 +380,7 @@ fn why_not(scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) -> Option<Note> {
 }
 
 /// Adds transfers of a traded token that are a platform's fee: another call of the program that led
-/// the swap, or a small transfer of its own. Of several swaps it is the one's that traded it.
+/// the swap, or a small transfer by itself. It belongs to the only swap that traded the token.
 fn add_platform_fees(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
     let ranges: Vec<Range<usize>> = swaps.iter().flat_map(|swap| swap.ranges.clone()).collect();
     let outside = |group: &&Range<usize>| !scene.may_exchange(group) && !ranges.contains(group);

@@ -1,5 +1,5 @@
-//! Orders that keepers fill: the wallet receives its side, and what it gives leaves an account of
-//! the order, which received it in an earlier transaction.
+//! Finds fills of the wallet's orders by keepers: the wallet receives its side, and what it gives
+//! leaves an account of the order, which received it in an earlier transaction.
 
 use super::WRAPPED_SOL;
 use super::balances::{Asset, Flow, Ledger};
@@ -16,7 +16,7 @@ pub(super) struct Fill<'a> {
     pub(super) net: Net,
 }
 
-/// The fills of the wallet's orders, one a program.
+/// The fills of the wallet's orders, one per program.
 pub(super) fn fills<'a>(scene: &Scene<'a>, ledger: &Ledger, wallet: &AccountKey) -> Vec<Fill<'a>> {
     let mut fills: Vec<Fill<'a>> = Vec::new();
     let keepers = scene.programs(&scene.whole);
@@ -40,8 +40,8 @@ fn calls_of(scene: &Scene<'_>, program: &Program) -> Vec<usize> {
     all.filter(|at| is_call(*at) && !scene.callers(*at).skip(1).any(is_call)).collect()
 }
 
-/// The wallet only receives; accounts of the order, listed with it in the call, lose something
-/// else.
+/// A fill for the order's maker: the wallet only receives, while accounts of the order that are
+/// listed with it in the call lose another asset.
 fn for_maker(
     scene: &Scene<'_>,
     ledger: &Ledger,
@@ -58,7 +58,7 @@ fn for_maker(
             paying.push((*call, part));
         }
     }
-    // A keeper gives again what it borrows.
+    // A wallet that gives back what it received is a keeper that borrowed.
     let whole = scene.net(ledger, &scene.whole);
     let keeps = net.assets().all(|(asset, sum)| whole.get(asset) >= sum);
     if !net.gains() || net.losses() || !keeps {
@@ -81,7 +81,7 @@ fn for_maker(
     swap_of(net, &lost)
 }
 
-/// Whether an owner of escrow lost what the wallet sells: nothing else came to it, as to a pool.
+/// Whether an escrow's owner lost what the wallet sells and received nothing else, unlike a pool.
 fn is_order(held: &Net, got: &[Asset]) -> bool {
     let sold = |(asset, sum): (Asset, i128)| sum < 0 && (got.len() > 1 || !got.contains(&asset));
     held.assets().any(sold) && held.assets().all(|(asset, sum)| sum < 0 || got.contains(&asset))
@@ -106,8 +106,9 @@ fn held_by(scene: &Scene<'_>, ledger: &Ledger, calls: &[usize], owner: &AccountK
     net
 }
 
-/// Whether the accounts that pay the wallet in a call pay another one more of the one asset: the wallet
-/// takes a fee of what the maker gets. An account of an order may pay both in different calls.
+/// Whether the wallet only takes a fee of the maker's proceeds: the accounts that pay it in a call
+/// pay another account more of the same asset. An order's account may make the two payments in
+/// different calls.
 fn is_fee(
     scene: &Scene<'_>,
     ledger: &Ledger,
@@ -139,8 +140,8 @@ fn is_fee(
     others.iter().any(|flow| total(flow.to) > sum)
 }
 
-/// What the wallet got, for what was lost of other assets. Where it bought one of them, another that
-/// it got is the rest of what it gave.
+/// The swap of what the wallet got for what the order lost. If it bought one of several assets that
+/// it got, the others are the unused rest of what it gave.
 fn swap_of(mut net: Net, lost: &Net) -> Option<Net> {
     let got: Vec<Asset> = net.assets().map(|(asset, _)| asset).collect();
     let bought = got.iter().any(|asset| lost.get(*asset) >= 0);
@@ -152,8 +153,8 @@ fn swap_of(mut net: Net, lost: &Net) -> Option<Net> {
     net.is_swap().then_some(net)
 }
 
-/// The wallet is an order's own account: the program takes one asset from it, and a swap in between
-/// pays it another. A smart account signs nothing either, and is none.
+/// A fill for a wallet that is an order's own account: the program takes one asset from it, and a
+/// swap in between pays it another. Smart accounts, which sign nothing either, are excluded.
 fn for_order(scene: &Scene<'_>, ledger: &Ledger, calls: &[usize]) -> Option<Net> {
     let signs = ledger.wallet.is_some_and(|at| usize::from(at) < scene.tx.signers);
     let mut starts = scene.groups.iter().map(|group| scene.kind(group.start));
@@ -177,7 +178,7 @@ fn for_order(scene: &Scene<'_>, ledger: &Ledger, calls: &[usize]) -> Option<Net>
     swap_of(net, &taken)
 }
 
-/// The fill as Jupiter DCA's event reports it, for a user who is paid only when the order ends.
+/// The fill that Jupiter DCA's event reports, for users who are paid only when the order ends.
 fn reported_fill(
     scene: &Scene<'_>,
     ledger: &Ledger,
@@ -208,18 +209,18 @@ impl Scene<'_> {
         token.owner_before.as_ref().or(token.owner_after.as_ref())
     }
 
-    /// Owners of token accounts in a call, in its order, where neither the wallet nor a signer is the
-    /// owner, and the owner, or an account of it, is in `listed`.
+    /// The owners of token accounts in a call, in the call's order, without the wallet and the
+    /// signers. The owner or one of its accounts must be in `listed`.
     fn escrow_owners(&self, wallet: &AccountKey, call: usize, listed: &[u8]) -> Vec<AccountKey> {
         let signers = self.tx.keys.get(..self.tx.signers).unwrap_or_default();
-        let is_beside = |key: &AccountKey| listed.iter().any(|at| self.tx.key(*at) == Some(key));
+        let is_listed = |key: &AccountKey| listed.iter().any(|at| self.tx.key(*at) == Some(key));
         let accounts = self.instruction(call).map(|call| self.tx.accounts_of(call));
         accounts
             .unwrap_or_default()
             .iter()
             .filter_map(|account| Some((account, self.owner(*account)?)))
             .filter(|(_, owner)| *owner != wallet && !signers.contains(owner))
-            .filter(|(account, owner)| listed.contains(account) || is_beside(owner))
+            .filter(|(account, owner)| listed.contains(account) || is_listed(owner))
             .map(|(_, owner)| *owner)
             .collect()
     }

@@ -1,4 +1,4 @@
-//! The native value of a token-for-token swap: the lamports through which its route passed.
+//! Values a token-for-token swap by the lamports that passed through its route.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use super::scene::Scene;
 use super::swaps::Net;
 use super::{PLATFORM_FEE_PART_MIN, Swap};
 
-/// Lamports of the route that the wallet keeps, or adds, are at most one part in so many of its value; so
-/// is what its venues exchanged of a token more than the wallet gave.
+/// At most one part in this many: the lamports of a route that the wallet keeps or adds, by value,
+/// and what venues exchanged of a token beyond what the wallet gave.
 const REST_PART_MIN: i128 = 100;
 
-/// A call that exchanged one token with lamports, of a venue or of a conversion such as an unstaking; the
-/// largest movement of each, because the other movements in it are fees.
+/// A call of a venue, or of a conversion such as unstaking, that exchanged one token for lamports.
+/// The amounts are the largest movement of each, because the other movements are fees.
 #[derive(Debug, Clone, Copy)]
 struct Hop {
     mint: usize,
@@ -23,15 +23,16 @@ struct Hop {
 /// The lamports for which the given token, or else the received one, was exchanged on the route.
 ///
 /// A part of the token that took another path is valued at the same rate, unless it is the larger
-/// part. `None` where the swap is not one token for one other, or no lamports were exchanged for
-/// either, or more of them than dust were on a side.
+/// part. `None` if the swap is not one token for one other, if neither was exchanged for lamports,
+/// or if the wallet gave or received more lamports than dust.
 pub(super) fn native_value(scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) -> Option<i128> {
     let sides = sides(&swap.net)?;
     value(ledger, &swap.net, sides, &hops(scene, ledger, &swap.ranges))
 }
 
-/// The same of an order's fill, which the keeper may have routed anywhere in the transaction. `None`
-/// where the venues exchanged more than the order's tokens: the rest is another order's, or the keeper's.
+/// The same for an order's fill, which the keeper may have routed anywhere in the transaction.
+/// `None` if venues exchanged more than the order's tokens: the rest belongs to another order or
+/// the keeper.
 pub(super) fn value_of_fill(scene: &Scene<'_>, ledger: &Ledger, net: &Net) -> Option<i128> {
     let sides = sides(net)?;
     let hops = hops(scene, ledger, std::slice::from_ref(&scene.whole));
@@ -39,7 +40,7 @@ pub(super) fn value_of_fill(scene: &Scene<'_>, ledger: &Ledger, net: &Net) -> Op
     if net.tokens.iter().any(exceeds) { None } else { value(ledger, net, sides, &hops) }
 }
 
-/// The token that was given and the one that was received, where there are no others.
+/// The given token and the received one; `None` if more tokens moved.
 fn sides(net: &Net) -> Option<[(usize, i128); 2]> {
     let moved: Vec<(usize, i128)> =
         net.tokens.iter().copied().filter(|(_, sum)| *sum != 0).collect();
@@ -60,15 +61,16 @@ fn sum(hops: &[Hop], mint: usize, of: fn(&Hop) -> u64) -> u128 {
     hops.iter().filter(|hop| hop.mint == mint).map(|hop| u128::from(of(hop))).sum()
 }
 
-/// Whether the hops exchanged more of a token than the wallet moved, by more than one part in so many.
+/// Whether the hops exchanged more of a token than the wallet moved, by over one in `part` parts.
 fn exceeds(hops: &[Hop], (mint, units): (usize, i128), part: i128) -> bool {
     let units = units.unsigned_abs();
     sum(hops, mint, |hop| hop.tokens).saturating_sub(units) > units / part.unsigned_abs()
 }
 
-/// `None` also where the hops exchanged more than the wallet's, which is then one leg of another's route.
+/// Values a swap by one token. `None` also if the hops exchanged more: it is one leg of a larger
+/// route.
 fn by_token(ledger: &Ledger, hops: &[Hop], (mint, units): (usize, i128)) -> Option<i128> {
-    // A platform may take its fee of what is received, and the mint any part, at each transfer.
+    // A platform may take its fee from what is received; the mint may take any share of a transfer.
     let taxed = |flow: &Flow| {
         let comes = flow.asset == Asset::Token(mint) && ledger.is_own(flow.to);
         comes && flow.received < flow.amount
@@ -82,12 +84,12 @@ fn by_token(ledger: &Ledger, hops: &[Hop], (mint, units): (usize, i128)) -> Opti
     if lamports == 0 || tokens.checked_mul(2)? < whole || is_leg {
         return None;
     }
-    // A fee that a venue takes of the token before it swaps is part of the price.
+    // A venue's fee in the token, taken before it swaps, is part of the price.
     let value = if tokens >= whole { lamports } else { lamports.checked_mul(whole)? / tokens };
     i128::try_from(value).ok()
 }
 
-/// The calls of venues, and of conversions, that exchanged a single token with lamports.
+/// The calls of venues and conversions that exchanged a single token for lamports.
 fn hops(scene: &Scene<'_>, ledger: &Ledger, ranges: &[Range<usize>]) -> Vec<Hop> {
     let mut calls: Vec<(usize, bool, Vec<&Flow>)> = Vec::new();
     let inside = |flow: &&Flow| {
@@ -99,7 +101,7 @@ fn hops(scene: &Scene<'_>, ledger: &Ledger, ranges: &[Range<usize>]) -> Vec<Hop>
         let converts = venue.is_none();
         let counts = match flow.means {
             Means::Transfer => true,
-            // What a conversion pays so may be an account's rent.
+            // A plain payment by a conversion may be an account's rent.
             Means::Pay => !converts,
             Means::Mint | Means::Burn => converts,
             Means::Create | Means::Close { .. } => false,
@@ -121,7 +123,7 @@ fn hops(scene: &Scene<'_>, ledger: &Ledger, ranges: &[Range<usize>]) -> Vec<Hop>
 
 fn hop(flows: &[&Flow], converts: bool) -> Option<Hop> {
     let mut tokens = flows.iter().filter_map(|flow| match flow.asset {
-        // What a conversion burns is less than it was given where it takes a fee.
+        // If a conversion takes a fee, it burns less than it was given.
         Asset::Token(mint) if converts => Some((mint, given_with(flows, flow))),
         Asset::Token(mint) => Some((mint, flow.amount)),
         Asset::Native => None,
@@ -138,8 +140,8 @@ fn hop(flows: &[&Flow], converts: bool) -> Option<Hop> {
     Some(Hop { mint, tokens: most, lamports })
 }
 
-/// What the account gave from which a flow comes, or got to which it was minted: Marinade pays a deposit
-/// from its pool, and mints the rest.
+/// The total that the flow's sender gave, or for a mint the total that its receiver got: Marinade
+/// pays a deposit partly from its pool and mints the rest.
 fn given_with(flows: &[&Flow], flow: &Flow) -> u64 {
     let same = |other: &&&Flow| {
         let end = if flow.from.is_some() { other.from == flow.from } else { other.to == flow.to };

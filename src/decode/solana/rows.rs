@@ -18,7 +18,7 @@ use crate::registry::ProgramKind;
 pub(super) struct RowSums {
     sums: Vec<Sum>,
     swaps: usize,
-    /// Lamports of all swaps; `unvalued` where the share of one is unknown.
+    /// Lamports of all swaps. `unvalued`: the lamports of at least one swap are unknown.
     native: i128,
     unvalued: bool,
 }
@@ -29,9 +29,9 @@ struct Sum {
     mint: usize,
     /// Positive where the wallet received tokens.
     units: i128,
-    /// They are not all: the wallet gave more.
+    /// The wallet gave more than `units`, by an unknown amount.
     is_open: bool,
-    /// Positive where the wallet received lamports; `None` once the share of one swap is unknown.
+    /// Positive if the wallet received lamports; `None` once one swap's lamports are unknown.
     native: Option<i128>,
     venue: Arc<str>,
 }
@@ -52,8 +52,8 @@ impl RowSums {
         });
     }
 
-    /// Native coin counts for a row only where the swap moved a single token; what a swap of two
-    /// tokens was `routed` through is the value of both.
+    /// Adds the net of a swap. Its native coin values a row only if it moved a single token; for
+    /// two tokens, the lamports that it was `routed` through are the value of both.
     fn add_net(&mut self, net: &Net, routed: Option<i128>, venue: impl Fn(usize) -> Arc<str>) {
         self.swaps += 1;
         self.native += net.native;
@@ -78,8 +78,8 @@ impl RowSums {
         }
     }
 
-    /// Of several swaps that leave one token, native coin is the other side: of all of them together
-    /// it is known. Where it is none, or came with what is left, they went round.
+    /// If several swaps leave a single token, their total native coin is its value. If they leave
+    /// none, or also native coin on the same side, the wallet made a round trip.
     fn settle(&mut self) {
         let may_be_sold = |row: &Sum| row.is_open && row.units >= 0;
         if self.swaps < 2 || self.unvalued || self.sums.iter().any(may_be_sold) {
@@ -104,7 +104,7 @@ impl RowSums {
     ) -> Decoded {
         self.settle();
         let mut decoded = Decoded { notes, ..Decoded::default() };
-        // Of a token that came, an unknown amount that was given may be more.
+        // If more of a received token was given than is known, its side is unknown.
         let has_side = |row: &&Sum| match row.units {
             0 => row.is_open,
             units => units < 0 || !row.is_open,
@@ -113,8 +113,8 @@ impl RowSums {
             let Some(key) = ledger.mints.get(row.mint) else { continue };
             let mint = Address::Solana(*key);
             let side = if row.units > 0 { Side::Buy } else { Side::Sell };
-            // Native coin on the same side as the token is not a price, nor is more than all
-            // lamports that moved, nor what is left where the token's amounts that are known cancel.
+            // No value if native coin is on the same side as the token, exceeds all lamports of the
+            // transaction, or remains while the known amounts of the token cancel.
             let native = row.native.filter(|_| row.units != 0);
             let native = native.filter(|native| (*native < 0) == (row.units > 0));
             let native =
@@ -155,8 +155,8 @@ fn venue(scene: &Scene<'_>, ledger: &Ledger, ranges: &[Range<usize>], mint: usiz
     })
 }
 
-/// The venue of the tables that exchanged most of the token in these instructions: with the wallet's own
-/// accounts, where it did with any of them.
+/// The venue that exchanged most of the token in these instructions, counting only movements of the
+/// wallet's own accounts if there are any.
 fn exchanged_by(
     scene: &Scene<'_>,
     ledger: &Ledger,

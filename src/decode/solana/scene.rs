@@ -1,5 +1,4 @@
-//! A transaction with the tables' knowledge of its programs: the caller of each instruction, and
-//! its place.
+//! A transaction with the tables' entries for its programs: each instruction's caller and group.
 
 use std::ops::Range;
 
@@ -13,19 +12,19 @@ pub(super) struct Scene<'a> {
     pub(super) tables: &'a SolanaTables,
     /// Per key.
     programs: Vec<Option<&'a Program>>,
-    /// Per instruction: it is inside a pool's or curve's call that only moves liquidity, or pays what was
-    /// earned before.
+    /// Per instruction: whether it is inside a call of a pool or curve that only moves liquidity or
+    /// pays out earlier earnings.
     liquidity: Vec<bool>,
-    /// Each outer instruction with those that it called; what a smart account executes counts as outer.
+    /// Each outer instruction with its calls. What a smart account executes counts as outer.
     pub(super) groups: Vec<Range<usize>>,
     /// All instructions.
     pub(super) whole: Range<usize>,
 }
 
 impl<'a> Scene<'a> {
-    /// `None` where no program of the tables that trades ran.
+    /// `None` if no program of the tables that trades ran.
     pub(super) fn new(tx: &'a Transaction, tables: &'a SolanaTables) -> Option<Self> {
-        // Most accounts are never called: only those that are get looked up.
+        // Looks up only the accounts that are called, which few are.
         let mut called = vec![false; tx.keys.len()];
         for instruction in &tx.instructions {
             if let Some(called) = called.get_mut(usize::from(instruction.program)) {
@@ -46,7 +45,7 @@ impl<'a> Scene<'a> {
             let kind = program.map(|program| program.kind);
             let is_inner =
                 instruction.parent.is_some_and(|parent| !smart_accounts.contains(&parent));
-            // A guessed height may take a route's step for an instruction of the account.
+            // A guessed height may mistake a step of a route for an instruction of the account.
             if kind == Some(ProgramKind::SmartAccount) && !is_inner && !tx.has_guessed_heights {
                 smart_accounts.push(at);
             }
@@ -55,10 +54,10 @@ impl<'a> Scene<'a> {
                 _ => scene.groups.push(at..at + 1),
             }
             let above = instruction.parent.is_some_and(|parent| scene.moves_liquidity(parent));
-            // Only inner instructions move anything: the data of an event, however long, is not
-            // read.
+            // Only calls with inner instructions move anything. Others are events, whose data is
+            // not read.
             let calls = tx.instructions.get(at + 1).is_some_and(|next| next.parent == Some(at));
-            // A claim at a curve by itself is a group of its own, which trades nothing.
+            // A curve's claim that is an outer instruction is a group without a trade.
             let pool =
                 kind == Some(ProgramKind::Amm) || (is_inner && kind == Some(ProgramKind::Curve));
             let moves = |data: &[u8]| {
@@ -88,8 +87,8 @@ impl<'a> Scene<'a> {
         self.callers(at).any(|at| self.kind(at) == Some(ProgramKind::Aggregator))
     }
 
-    /// Whether a pool's call mints or burns for an aggregator, to which a share is a token like others:
-    /// what it lays in and takes out is a step of its route.
+    /// Whether a pool's call mints or burns shares for an aggregator, for which they are a token
+    /// like any other: adding and removing liquidity is then a step of its route.
     fn is_step(&self, at: usize) -> bool {
         let calls = self.tx.instructions.get(self.tx.subtree(at)).unwrap_or_default();
         let shares =
@@ -97,7 +96,7 @@ impl<'a> Scene<'a> {
         calls.iter().any(shares) && self.is_routed(at)
     }
 
-    /// Whether an order book's own outer call takes; the others place and cancel orders.
+    /// Whether an order book's outer call takes. Its other calls place and cancel orders.
     pub(super) fn takes(&self, at: usize) -> bool {
         self.instruction(at).is_some_and(|call| {
             self.program(call).is_some_and(|program| program.may_swap(|| self.tx.data_of(call)))
@@ -121,7 +120,7 @@ impl<'a> Scene<'a> {
         calls.iter().filter_map(|call| self.program(call))
     }
 
-    /// The same without calls that are none of a program's swaps.
+    /// The same, without calls in which a program does not swap.
     pub(super) fn acting(&self, range: &Range<usize>) -> impl Iterator<Item = &'a Program> {
         range.clone().filter_map(|at| {
             let call = self.instruction(at)?;
@@ -134,7 +133,7 @@ impl<'a> Scene<'a> {
         self.acting(range).any(|program| trades(program.kind))
     }
 
-    /// Whether a venue or a keeper of orders runs in these instructions, not only who routes to them.
+    /// Whether a venue or an order program runs in these instructions, not only a router.
     pub(super) fn may_exchange(&self, range: &Range<usize>) -> bool {
         self.programs(range).any(|program| exchanges(program.kind) || keeps_orders(program.kind))
     }
@@ -149,14 +148,14 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// Whether an outer call fills orders: its caller only serves them, but for an order book's.
+    /// Whether an outer call fills others' orders. An order book trades for its caller.
     pub(super) fn serves_orders(&self, at: usize) -> bool {
         let program = self.instruction(at).and_then(|call| self.program(call));
         let mut keeper = program.filter(|one| one.kind != ProgramKind::OrderBook).into_iter();
         keeper.any(|program| self.may_fill(at, program))
     }
 
-    /// The calls above an instruction, nearest first; includes the instruction where it is a call.
+    /// The instruction itself if it is a call, then its callers, nearest first.
     pub(super) fn callers(&self, at: usize) -> impl Iterator<Item = usize> {
         let mut next = Some(at);
         std::iter::from_fn(move || {
@@ -168,7 +167,7 @@ impl<'a> Scene<'a> {
     }
 
     /// The venue's call that contains an instruction: the outermost that exchanges assets, because
-    /// pools may trade on an order book of their own.
+    /// pools may trade on their own order book.
     pub(super) fn leaf(&self, at: usize) -> Option<(usize, &'a Program)> {
         let calls = self.callers(at).filter_map(|at| {
             let program = self.program(self.instruction(at)?)?;
@@ -193,7 +192,7 @@ impl<'a> Scene<'a> {
         self.callers(at).filter(is_venue).last()
     }
 
-    /// The call at a fixed price that contains an instruction, where no venue runs in it: the outermost.
+    /// The outermost conversion that contains an instruction, if no venue runs in it.
     pub(super) fn conversion(&self, at: usize) -> Option<usize> {
         let converts = |at: &usize| self.kind(*at) == Some(ProgramKind::Conversion);
         let call = self.callers(at).filter(converts).last()?;
@@ -201,8 +200,8 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Whether a call does what its program's kind says, unlike a loan by a pool. Of an order book every call
-/// does: those that do not take place and cancel orders.
+/// Whether a call swaps as its program's kind implies, unlike a pool's loan. Every call of an order
+/// book counts: those that do not take place and cancel orders.
 pub(super) fn acts(tx: &Transaction, call: &Instruction, program: &Program) -> bool {
     program.kind == ProgramKind::OrderBook || program.may_swap(|| tx.data_of(call))
 }

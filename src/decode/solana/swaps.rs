@@ -1,5 +1,4 @@
-//! The wallet's movements in a group of instructions, without rent, tips and transfers outside the
-//! swap.
+//! Nets the wallet's movements in a group of instructions, without rent, tips and other transfers.
 
 use std::ops::Range;
 
@@ -8,9 +7,9 @@ use super::balances::{ACCOUNT_OVERHEAD, Asset, Flow, Ledger, Means};
 use super::scene::Scene;
 use crate::registry::{AccountKind, ProgramKind};
 
-/// The greatest growth of an account in one instruction.
+/// An account's data grows by at most this many bytes in one instruction.
 const GROWTH_MAX: u64 = 10_240;
-/// Lamports of rent a byte, where the transaction does not reveal it: the rate until 2026, and the
+/// Rent in lamports per byte, if the transaction does not reveal it: the rate until 2026, and the
 /// steps by which SIMD-0437 lowers it.
 const RENT_RATES: [u64; 6] = [6_960, 6_333, 5_080, 2_575, 1_322, 696];
 
@@ -19,13 +18,13 @@ const RENT_RATES: [u64; 6] = [6_960, 6_333, 5_080, 2_575, 1_322, 696];
 pub(super) struct Net {
     /// Lamports; positive where the wallet received them.
     pub(super) native: i128,
-    /// By index of the mint; positive where the wallet received them.
+    /// By index of the mint. Positive if the wallet received them.
     pub(super) tokens: Vec<(usize, i128)>,
     /// The wallet's shares of a pool were minted or burnt.
     pub(super) shares: bool,
     /// An unknown number of lamports moved too.
     pub(super) unvalued: bool,
-    /// Mints of which the wallet gave more than moved.
+    /// Mints of which the wallet gave more than moved, by an unknown amount.
     open: Vec<usize>,
 }
 
@@ -64,7 +63,7 @@ impl Net {
         self.open.extend(&other.open);
     }
 
-    /// The wallet gave more of an asset than is known.
+    /// Marks that the wallet gave more of an asset than is known.
     pub(super) fn leave_open(&mut self, asset: Asset) {
         match asset {
             Asset::Native => self.unvalued = true,
@@ -114,8 +113,9 @@ impl Scene<'_> {
         net
     }
 
-    /// What the wallet handed to a curve of tokens that were minted to it before: where the call gave
-    /// some of them back, they are the first purchase of a launch, and the supply is no side of it.
+    /// Tokens that were minted to the wallet earlier and that it handed to a curve. If the curve
+    /// gave some of them back, that is the first purchase of a launch, and the supply is not a side
+    /// of it.
     fn launched(&self, ledger: &Ledger, range: &Range<usize>) -> Net {
         let mut supply = minted_before(ledger, range);
         for (mint, units) in &mut supply.tokens {
@@ -125,7 +125,8 @@ impl Scene<'_> {
         supply
     }
 
-    /// What the wallet gave of an asset to curves, where they gave it some of the same and no other token.
+    /// The amount of an asset that the wallet gave to curves, if they returned some of it and no
+    /// other token.
     fn dealt_with_curves(
         &self,
         ledger: &Ledger,
@@ -154,7 +155,7 @@ impl Scene<'_> {
         let amount = i128::from(if out { flow.amount } else { flow.received });
         match flow.means {
             Means::Pay if out && self.is_side_payment(ledger, flow) => 0,
-            // Another account pays for the room of an account of the wallet.
+            // Another account funds an account of the wallet.
             Means::Pay if !out && is_for_room(ledger, flow) => 0,
             Means::Pay | Means::Transfer | Means::Mint | Means::Burn => amount,
             Means::Close { rent } => amount - i128::from(rent),
@@ -182,15 +183,15 @@ impl Scene<'_> {
         }
         let venue = self.leaf(flow.instruction).map(|(call, _)| call);
         if let Some(call) = venue.or_else(|| self.unlisted(flow.instruction)) {
-            // A venue's call that moves no token maintains its accounts.
+            // In a venue's call that moves no token, the payment maintains the venue's accounts.
             let subtree = self.tx.subtree(call);
             return !ledger.flows.iter().any(|other| {
                 subtree.contains(&other.instruction)
                     && matches!(other.means, Means::Transfer | Means::Mint | Means::Burn)
             });
         }
-        // In a router's own frame the receiver takes a fee that is not part of the swap, unless it
-        // passes what it received on to a venue.
+        // A payment in a router's own frame is a fee outside the swap, unless its receiver passes
+        // the lamports on to a venue.
         !ledger.flows.iter().any(|other| {
             other.asset == Asset::Native
                 && other.from == Some(to)
@@ -200,8 +201,8 @@ impl Scene<'_> {
         })
     }
 
-    /// Whether an aggregator sends on more of what a swap gave than it leaves to the wallet: to the
-    /// receiver that its caller names.
+    /// Whether an aggregator sends more of a swap's proceeds to a receiver that its caller names
+    /// than it leaves to the wallet.
     pub(super) fn sends_on(&self, ledger: &Ledger, net: &Net, ranges: &[Range<usize>]) -> bool {
         let inside = |flow: &&Flow| ranges.iter().any(|range| range.contains(&flow.instruction));
         let native =
@@ -214,7 +215,7 @@ impl Scene<'_> {
             let parent = self.parent(flow).and_then(|parent| self.kind(parent));
             parent == Some(ProgramKind::Aggregator)
         };
-        // Accounts of the tables take tips and fees, also of dust.
+        // Accounts of the tables receive tips and fees, even of swaps of dust.
         let is_receiver = |to: u8| {
             let known = self.tx.key(to).and_then(|key| self.tables.account(key));
             known.is_none()
@@ -234,12 +235,12 @@ impl Scene<'_> {
         net.native > 0 && sent.saturating_mul(2) > net.native
     }
 
-    /// Whether lamports pay for an account's room.
+    /// Whether lamports pay an account's rent.
     fn is_rent(&self, ledger: &Ledger, flow: &Flow, to: u8) -> bool {
         if is_for_room(ledger, flow) {
             return true;
         }
-        // A mint's lamports are never spent.
+        // A mint account never spends its lamports.
         if self.tx.key(to).is_some_and(|key| ledger.mints.contains(key)) {
             return true;
         }
@@ -249,8 +250,8 @@ impl Scene<'_> {
             let mut rates = RENT_RATES.iter().chain(known);
             return rates.any(|rate| flow.amount == ACCOUNT_OVERHEAD * rate);
         }
-        // Room for an account that grows is paid in addition to the price that it receives in the
-        // same call.
+        // An account that grows receives rent in addition to the price that it receives in the same
+        // call.
         let room =
             |rate: &u64| flow.amount.is_multiple_of(*rate) && flow.amount <= GROWTH_MAX * rate;
         let mut rates = known.map_or(RENT_RATES.as_slice(), std::slice::from_ref).iter();
@@ -273,14 +274,14 @@ impl Scene<'_> {
             && self.leaf(at).is_none_or(|(_, program)| program.kind != ProgramKind::Curve)
     }
 
-    /// Lamports that programs gave the wallet out of their own accounts, which takes no
-    /// instruction: a curve's price, or the remainder of a closed account.
+    /// Lamports that programs gave the wallet from their own accounts, which needs no instruction:
+    /// a curve's price, or the remainder of a closed account.
     pub(super) fn uninstructed(&self, ledger: &Ledger) -> i128 {
         let (got, refunds) = self.residues(ledger);
         (got - refunds).max(0)
     }
 
-    /// The accounts that paid without an instruction and hold lamports still, with how many they paid.
+    /// The accounts that paid without an instruction and still hold lamports, with the amounts.
     pub(super) fn payers(&self, ledger: &Ledger) -> Vec<(u8, i128)> {
         let after = self.tx.lamports.iter().map(|(_, after)| *after);
         let accounts = (0..=u8::MAX).zip(&ledger.residue).zip(after);
@@ -288,14 +289,14 @@ impl Scene<'_> {
         paid.map(|((account, residue), _)| (account, -*residue)).collect()
     }
 
-    /// How much of what the wallet got so closed accounts had left.
+    /// How much of these lamports closed accounts returned.
     pub(super) fn refunded(&self, ledger: &Ledger) -> i128 {
         let (got, refunds) = self.residues(ledger);
         got.min(refunds).max(0)
     }
 
-    /// Lamports that moved without an instruction: to the wallet, and out of accounts that hold none
-    /// any more.
+    /// Lamports that moved without an instruction: those that the wallet received, and those of
+    /// accounts that were emptied.
     fn residues(&self, ledger: &Ledger) -> (i128, i128) {
         let mut taken = Vec::new();
         let of_wallet = ledger.wallet.and_then(|at| ledger.residue.get(usize::from(at)));
@@ -311,9 +312,9 @@ impl Scene<'_> {
         (of_wallet.copied().unwrap_or(0), refunds)
     }
 
-    /// Whether what a closed account had left may have come to the wallet: a program moves lamports
-    /// between accounts that its call was given, and no other of them got exactly as many. One that
-    /// did is `taken`: it accounts for no second closed account.
+    /// Whether a closed account's remainder may have come to the wallet. A program moves lamports
+    /// only between accounts that its call was given; another of them that gained exactly as many
+    /// got the remainder. That one is then `taken` and accounts for no second closed account.
     fn may_refund(
         &self,
         ledger: &Ledger,
@@ -325,7 +326,7 @@ impl Scene<'_> {
             .map(|call| self.tx.accounts_of(call))
             .filter(|given| given.contains(&closed))
             .collect();
-        // `jsonParsed` lists no accounts of some programs' calls.
+        // `jsonParsed` lists no accounts for calls of some programs.
         if given.is_empty() {
             return true;
         }
@@ -351,8 +352,8 @@ fn minted_before(ledger: &Ledger, range: &Range<usize>) -> Net {
     minted
 }
 
-/// Rent that the wallet paid for wrapped accounts which another one closes, and that it pays to the
-/// wallet; of accounts that `counts` accepts.
+/// Rent of wrapped accounts that the wallet paid, that another account received when it closed
+/// them, and that this account paid back to the wallet. Only for accounts that `counts` accepts.
 pub(super) fn returned_rent(
     ledger: &Ledger,
     range: &Range<usize>,
@@ -360,7 +361,7 @@ pub(super) fn returned_rent(
 ) -> i128 {
     let inside = || ledger.flows.iter().filter(|flow| range.contains(&flow.instruction));
     let amount = |flow: &Flow| i128::from(flow.amount);
-    // Who closed them, with the rent, and from which instruction on.
+    // Receiver of the rent, the amount, and the instruction of the close.
     let mut closers: Vec<(Option<u8>, i128, usize)> = Vec::new();
     for flow in inside() {
         let Means::Close { rent } = flow.means else { continue };
@@ -391,7 +392,7 @@ pub(super) fn returned_rent(
     returned.sum()
 }
 
-/// Whether the receiver's data is allocated later in the transaction.
+/// Whether a payment funds an account whose data is allocated later in the transaction.
 pub(super) fn is_for_room(ledger: &Ledger, flow: &Flow) -> bool {
     let allocated = flow.to.and_then(|to| ledger.account(to).allocated);
     allocated.is_some_and(|at| at > flow.instruction)

@@ -8,8 +8,8 @@ use super::base58::Decoder;
 use super::keys::AccountKey;
 use crate::domain::{Height, TxId};
 
-/// Nodes recorded inner calls and token balances with each transaction long before this slot
-/// (October 2021), and the owners of the accounts from the other one on (December 2021).
+/// Nodes recorded inner calls and token balances long before the first slot (October 2021), and
+/// account owners from the second slot on (December 2021).
 const LISTS_FROM: Height = 100_000_000;
 pub const OWNERS_FROM: Height = 111_491_819;
 
@@ -33,8 +33,8 @@ pub struct Transaction {
     pub(super) instructions: Vec<Instruction>,
     /// Neither the node nor the log contained the heights of some calls.
     pub(super) has_guessed_heights: bool,
-    /// The reply holds both lists of token balances and that of inner calls, which may be empty where
-    /// the log shows no inner call.
+    /// The reply has both token balance lists and the inner calls; each may be empty, that of inner
+    /// calls only where the log shows none.
     pub(super) has_all_lists: bool,
     pub(super) accounts: Vec<u8>,
     /// The base58 texts of the calls' data.
@@ -105,10 +105,10 @@ impl Transaction {
         self.failed
     }
 
-    /// Whether the reply holds all that nodes record of a transaction of its slot. Without inner
-    /// calls (a node that does not store them gives null), token balances or their owners, a trade
-    /// looks like a transaction that moved nothing of the wallet. A failed one moved nothing; where
-    /// it failed before its first call, nodes give null.
+    /// Whether the reply has all that nodes record for its slot. Without inner calls (null from a
+    /// node that does not store them), token balances or owners, a trade looks like a transaction
+    /// that moved nothing of the wallet. A failed transaction moved nothing; nodes give null if it
+    /// failed before its first call.
     pub fn is_whole(&self) -> bool {
         let has_owners = |token: &TokenAccount| {
             token.before.is_some() == token.owner_before.is_some()
@@ -124,8 +124,8 @@ impl Transaction {
         self.keys.contains(address)
     }
 
-    /// The owner's token accounts that existed before and are closed or given away in this
-    /// transaction, without those of wrapped SOL.
+    /// The owner's token accounts that existed before and are closed or transferred to another
+    /// owner in this transaction, without wrapped SOL.
     pub fn closed_token_accounts(&self, owner: &[u8; 32]) -> Vec<[u8; 32]> {
         let is_owner = |at: u8| self.key(at).is_some_and(|key| key == owner);
         let closes = |token: &TokenAccount| {
@@ -135,7 +135,7 @@ impl Transaction {
             });
             match token.owner_before {
                 Some(before) => before == *owner && closes.next().is_some(),
-                // Nodes report no owners of old transactions: who closed it is the owner.
+                // Nodes report no owners for old transactions: the account's closer is its owner.
                 None => closes.any(|by| by.is_some_and(is_owner)),
             }
         };
@@ -154,8 +154,8 @@ impl Transaction {
             .collect()
     }
 
-    /// The owner's token accounts after this transaction, without those of wrapped SOL, with what they
-    /// held before and after, in base units.
+    /// The owner's token accounts after this transaction, without wrapped SOL, each with its
+    /// balances before and after in base units.
     pub fn held_token_accounts(&self, owner: &[u8; 32]) -> Vec<([u8; 32], [Option<u64>; 2])> {
         let is_held = |token: &&TokenAccount| {
             token.owner_after.as_ref() == Some(owner) && token.mint != WRAPPED_SOL
@@ -165,7 +165,7 @@ impl Transaction {
         held.flatten().collect()
     }
 
-    /// Lamports of all accounts together, before.
+    /// The total lamports of all accounts before the transaction.
     pub(super) fn lamports_in_all(&self) -> u128 {
         self.lamports.iter().map(|(before, _)| u128::from(*before)).sum()
     }

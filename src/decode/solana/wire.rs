@@ -31,12 +31,12 @@ pub(super) struct Message<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Meta<'a> {
     pub(super) failed: bool,
-    /// Older than `err`, and trusted where both are present: some archives rewrite `err`.
+    /// The older form of `err`, preferred if both are present, because some archives rewrite `err`.
     pub(super) status: Option<bool>,
     pub(super) fee: u64,
     pub(super) pre_balances: Vec<u64>,
     pub(super) post_balances: Vec<u64>,
-    /// `None`, as for inner instructions: the node did not record them, or does not give them.
+    /// `None`, here and for inner instructions: the node did not record or return them.
     pub(super) pre_token_balances: Option<Vec<TokenBalance<'a>>>,
     pub(super) post_token_balances: Option<Vec<TokenBalance<'a>>>,
     /// Each with the index of its outer instruction.

@@ -1,5 +1,5 @@
-//! What a transaction's events add to transfers: TRC-10 movements, and the TRX of a trade where the
-//! calls are unknown.
+//! Presents a Tron transaction to the EVM decoder: TRC-10 movements, and a trade's TRX if calls are
+//! unknown.
 
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ const V1_TRX_PURCHASE: Word =
     topic("dad9ec5c9b9c82bf6927bf0b64293dcdd1f82c92793aef3c5f26d7b93a4a5306");
 
 /// A Tron transaction as input of the EVM decoder: TRC-10 movements become token transfers, and TRX
-/// becomes what the trade took or gave of it.
+/// is what the trade took or gave.
 pub(super) struct EvmView<'a> {
     pub(super) call: Cow<'a, evm::Transaction>,
     /// The TRX that the wallet was paid is unknown.
@@ -50,7 +50,7 @@ impl<'a> EvmView<'a> {
         view
     }
 
-    /// Replaces what the call gave by what the trade took.
+    /// Replaces the call's value by what the trade took of it.
     fn outlay(&mut self, spent: Units) {
         let call = self.call.to_mut();
         call.value = spent;
@@ -76,7 +76,7 @@ impl<'a> EvmView<'a> {
         }
     }
 
-    /// TRX of a trade through a router that wraps and unwraps it.
+    /// Adds the TRX of a trade through a router that wraps and unwraps it.
     fn add_routed(
         &mut self,
         tables: &EvmTables,
@@ -146,7 +146,7 @@ fn curve_outlay(wallet: &Account, call: &evm::Transaction) -> Option<Units> {
     (is_own && outlay <= call.value).then_some(outlay)
 }
 
-/// The buyer's cost at the called exchange, which refunds the remainder at once.
+/// The buyer's cost of a single purchase at the called V1 exchange, which refunds the rest at once.
 fn pool_outlay(wallet: &Account, call: &evm::Transaction) -> Option<Units> {
     let mut swaps = call.logs.iter().filter(|log| is_v1(log));
     let (log, None) = (swaps.next()?, swaps.next()) else { return None };

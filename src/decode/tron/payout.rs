@@ -1,7 +1,7 @@
-//! The TRX that a router took of a call's value, and whom it paid what it unwrapped, derived from
-//! the call's input: nodes without internal transactions report it nowhere else.
+//! Derives from a call's input how much TRX a router took of its value, and whom it paid what it
+//! unwrapped. Nodes without internal transactions report this nowhere else.
 //!
-//! A router is known by its address, or by its selector together with the events of the pools that
+//! A router is recognized by its address, or by its selector together with events of the pools that
 //! it called.
 
 use crate::decode::abi::{account, word};
@@ -44,13 +44,13 @@ const V3_CALLS: [[u8; 4]; 11] = [
     [0xf2, 0x8c, 0x04, 0x98],
     [0x09, 0xb8, 0x13, 0x46],
 ];
-/// Called inside `multicall`: minimum amount, receiver, and with a fee its hundredths of a percent
+/// Called inside `multicall`: minimum amount, receiver; with a fee also its hundredths of a percent
 /// and its receiver.
 const UNWRAP: [u8; 4] = [0x49, 0x40, 0x4b, 0x7c];
 const UNWRAP_WITH_FEE: [u8; 4] = [0x9b, 0x2c, 0x0a, 0x37];
 /// `refundETH()`: returns the unused value to the sender.
 const REFUND: [u8; 4] = [0x12, 0x21, 0x0e, 0x8a];
-/// A call of a router, and WTRX's events about what the router wrapped and unwrapped.
+/// A call of a router, with the amounts that it wrapped and unwrapped by WTRX's events.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RouterCall<'a> {
     pub(super) call: &'a evm::Transaction,
@@ -85,7 +85,7 @@ impl RouterCall<'_> {
     pub(super) fn paid(&self) -> Option<Units> {
         let (selector, words) = self.input.split_first_chunk::<SELECTOR>()?;
         if V2_SELL.contains(selector) && self.called(V2_SWAP) {
-            // The call ends with that; a token may have sold its collected fees before.
+            // The call ends with the unwrap; an earlier one may be a token's sale of its fees.
             return Some(self.pay(account(words, V2_TO)?, self.last_unwrapped));
         }
         if self.last_unwrapped != self.unwrapped {
@@ -120,15 +120,15 @@ impl RouterCall<'_> {
         Some(self.pay(to, self.unwrapped.checked_sub(fee)?))
     }
 
-    /// By the commands of a Universal Router: exactly one unwraps, and none gives native coin to
-    /// other accounts.
+    /// Reads a Universal Router's commands: exactly one unwraps, and none gives native coin to
+    /// others.
     fn by_commands(&self) -> Option<Units> {
         let coin = CoinReceivers::read(self.input, self.call.from)?;
         let ([to], []) = (coin.unwraps.as_slice(), coin.gifts.as_slice()) else { return None };
         Some(self.pay(*to, self.unwrapped))
     }
 
-    /// Whether the router called a pool of a kind.
+    /// Whether the router called a pool that emits this event.
     fn called(&self, swap: Word) -> bool {
         let is_its = |log: &Log| {
             let caller = log.topics.get(1).and_then(|topic| topic.last_chunk());
@@ -162,7 +162,7 @@ mod tests {
         selector.into_iter().chain(words).collect()
     }
 
-    /// The sender is account 7; the router called pools of a kind.
+    /// A call by account 7 of a router that called pools with this event.
     fn call(value: u64, swap: Word) -> evm::Transaction {
         let mut caller = [0; 32];
         caller[12..].copy_from_slice(&ROUTER);
@@ -280,7 +280,7 @@ mod tests {
         paid(V3_SWAP, &multicall(&input(UNWRAP_WITH_FEE, &[1, 7, 30, 5])), Some(9_970));
         paid(V3_SWAP, &execute(&[(0x00, &[1]), (UNWRAP_WETH, &[1, 0])]), Some(10_000));
         paid(V3_SWAP, &execute(&[(0x80, &[1]), (UNWRAP_WETH, &[8, 0])]), Some(0));
-        // A part in another token, taken before.
+        // A fee in another token, taken before.
         paid(
             V2_SWAP,
             &execute(&[(PAY_PORTION, &[4, 5, 10]), (UNWRAP_WETH, &[7, 0])]),

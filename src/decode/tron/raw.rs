@@ -11,7 +11,7 @@ use crate::domain::{Address, Units, UnixSeconds};
 
 /// Bytes that an answer has at most; blocks allow far less.
 const BYTES_MAX: usize = 32 << 20;
-/// Instructions that move no coin, though their entries name an amount: what is staked, and for whom.
+/// Instructions whose entries state an amount that stays in place: what is staked, and for whom.
 const STAKING: [&str; 4] = ["freeze", "unfreeze", "delegate", "unDelegate"];
 
 /// Parses a node's answers about one transaction. A node that does not have it answers `{}`.
@@ -35,7 +35,7 @@ pub fn parse(tx: &[u8], info: &[u8]) -> Result<Transaction, RawError> {
         hash,
         block: info.block,
         index: 0,
-        // There are no payments for a place in a block.
+        // Tron has no tips to block producers.
         producer: Some(Account::default()),
         from: owner,
         to,
@@ -63,7 +63,7 @@ fn whole<'a, T>(
     Ok(value)
 }
 
-/// Contract types without code have no execution result; neither have early ones.
+/// Contract types without code have no execution result, nor do early transactions.
 fn succeeded(result: Option<&[u8]>, info: &Info<'_>) -> bool {
     let is_good = |result: Option<&[u8]>| result.is_none_or(|result| result == b"SUCCESS");
     info.result != Some(b"FAILED") && is_good(info.contract_result) && is_good(result)
@@ -96,8 +96,8 @@ fn outermost_asset(
     Some(AssetMove { from, to, token, value: Units::from(amount) })
 }
 
-/// Movements of internal transactions. A node that does not keep them, which is java-tron's default
-/// (`vm.saveInternalTx`), reports none.
+/// The movements of internal transactions. A node that does not store them, which is java-tron's
+/// default (`vm.saveInternalTx`), reports none.
 fn internal_moves(
     internal: Option<&[Internal<'_>]>,
     assets: &mut Vec<AssetMove>,
@@ -123,7 +123,7 @@ fn internal_moves(
     Ok(NativeFlows::Calls(calls))
 }
 
-/// Whether an entry states what was staked or delegated to an account, which did not move.
+/// Whether an entry states an amount that was staked or delegated, which did not move.
 fn stakes(inner: &Internal<'_>) -> bool {
     let names = |note: &[u8]| STAKING.iter().any(|name| note.starts_with(name.as_bytes()));
     let hex = |note| const_hex::decode(note).is_ok_and(|note| names(&note));
@@ -171,8 +171,8 @@ fn trc10(number: u64) -> Option<Asset> {
     Address::is_tron_asset(number).then_some(Asset::Trc10(number))
 }
 
-/// An asset's name: `_` is TRX, digits are a TRC-10 token; as text, or as the hex of that text.
-/// Tokens from before numbers have ambiguous names.
+/// Parses an asset's name, as text or as the hex of that text: `_` is TRX, digits are a TRC-10
+/// token. The names of tokens from before numbers are ambiguous.
 pub fn asset(name: &str) -> Option<Asset> {
     let plain = |text: &str| match text {
         "_" => Some(Asset::Trx),
@@ -237,7 +237,7 @@ mod tests {
             (60_000_190, UnixSeconds(1_735_812_182), true)
         );
         assert_eq!((tx.call.from, tx.call.to), ([0xaa; 20], Some([0xcc; 20])));
-        // More than a float holds.
+        // More than a double represents exactly.
         assert_eq!(tx.call.value, Units::from(9_007_199_254_740_993_u64));
         assert_eq!(tx.call.selector, Some([0x18, 0xcb, 0xaf, 0xe5]));
         assert_eq!(tx.call.logs[0].address, [0xcc; 20]);

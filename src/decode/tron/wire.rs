@@ -1,22 +1,22 @@
-//! What is used of `gettransactionbyid` and `gettransactioninfobyid`, borrowed from the answers.
+//! The used fields of `gettransactionbyid` and `gettransactioninfobyid`, borrowed from the answers.
 
 use crate::decode::evm::{Account, Log, RawError, Topics, Word, bytes};
 use crate::decode::json::Reader;
 use crate::domain::{Address, Family};
 
-/// Bounds of one answer's lists: how many, and of what. Blocks allow far less.
+/// Limit of a list in an answer, with its name for errors. Blocks allow far less.
 type Bound = (usize, &'static str);
 const LOGS: Bound = (65_536, "logs");
 const INTERNAL: Bound = (65_536, "internal transactions");
 const CALL_VALUES: Bound = (65_536, "values of an internal transaction");
 const ORDERS: Bound = (65_536, "orders");
 const CONTRACTS: Bound = (1_024, "contracts");
-/// Most lists are no longer.
+/// The initial capacity of lists; most are no longer.
 const ROOM: usize = 8;
 /// Hex digits of a word.
 const WORD_DIGITS: usize = 64;
 
-/// Its first contract: there is never another.
+/// A transaction with its first contract. The protocol allows only one.
 #[derive(Default)]
 pub(super) struct RawTransaction<'a> {
     pub(super) id: Option<&'a [u8]>,
@@ -43,7 +43,7 @@ pub(super) struct CallFields<'a> {
     pub(super) called_with_token: u64,
     pub(super) token_id: Option<TokenId<'a>>,
     pub(super) asset_name: Option<&'a [u8]>,
-    /// What a new contract is called with.
+    /// The TRX that is sent to a contract with its creation.
     pub(super) created_with: u64,
     pub(super) exchange_id: u64,
     pub(super) quant: u64,
@@ -77,17 +77,17 @@ pub(super) struct Info<'a> {
 pub(super) struct Internal<'a> {
     pub(super) from: &'a [u8],
     pub(super) to: Option<&'a [u8]>,
-    /// What it moved, never zero, with the token where that is not TRX.
+    /// The amounts that it moved, never zero, each with its token unless that is TRX.
     pub(super) values: Vec<CallValue<'a>>,
     pub(super) rejected: bool,
-    /// What it is, as hex: `call`, `create`, the name of an instruction.
+    /// The kind of entry, as hex: `call`, `create`, or the name of an instruction.
     pub(super) note: Option<&'a [u8]>,
 }
 
 type CallValue<'a> = (u64, Option<TokenId<'a>>);
 type Read<T> = Result<T, RawError>;
 
-/// Reads an object: `field` takes the members that it knows by their names, and says whether it did.
+/// Reads an object. `field` reads the members that it knows by name, and returns whether it did.
 fn object<'a>(
     r: &mut Reader<'a>,
     mut field: impl FnMut(&mut Reader<'a>, &'a [u8]) -> Read<bool>,
@@ -304,7 +304,7 @@ fn number(r: &mut Reader<'_>) -> Read<u64> {
     Ok(r.unsigned()?)
 }
 
-/// As it stands there: what is used of an answer has no escapes.
+/// A string as it is in the answer; the used fields have no escapes.
 fn text<'a>(r: &mut Reader<'a>) -> Read<&'a [u8]> {
     Ok(r.string()?)
 }
@@ -327,7 +327,7 @@ fn within(len: usize, (most, what): Bound) -> Read<()> {
     if len > most { Err(RawError::TooMany(what)) } else { Ok(()) }
 }
 
-/// The last 20 bytes of an address in any of its forms: 21 bytes behind `41`, 20 bytes, or `T…`.
+/// The last 20 bytes of an address in any form: 21 bytes after `41`, 20 bytes, or `T…`.
 pub fn account(text: impl AsRef<[u8]>) -> Result<Account, RawError> {
     let text = text.as_ref();
     if let (b'T', Ok(text)) = (*text.first().unwrap_or(&0), std::str::from_utf8(text))
