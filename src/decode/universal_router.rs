@@ -216,8 +216,8 @@ mod tests {
         let native = || v4(TAKE_ALL, Account::default(), SENDER);
         assert_eq!(coin(&[wrapped(), unwrap(), native()]), CoinTo::Shared);
         assert_eq!(coin(&[native(), wrapped(), unwrap()]), CoinTo::Shared);
-        assert_eq!(coin(&[wrapped(), unwrap()]), CoinTo::Unsaid);
-        assert_eq!(coin(&[native()]), CoinTo::Unsaid);
+        assert_eq!(coin(&[wrapped(), unwrap()]), CoinTo::Unstated);
+        assert_eq!(coin(&[native()]), CoinTo::Unstated);
     }
 
     #[test]

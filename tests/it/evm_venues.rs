@@ -322,7 +322,7 @@ fn coin_that_a_routers_commands_give_to_others_came_not_back() {
     bought.extend(swap(POOL, (weth(), 99, router), (AAA, 500, WALLET)));
     let bought = case(bought).value(100);
     for (coin, spent) in
-        [(CoinTo::Unsaid, Some(99)), (CoinTo::Others, Some(100)), (CoinTo::Shared, None)]
+        [(CoinTo::Unstated, Some(99)), (CoinTo::Others, Some(100)), (CoinTo::Shared, None)]
     {
         with(bought.clone(), coin).gives(&[('b', AAA, 500, spent)]);
     }
@@ -332,7 +332,7 @@ fn coin_that_a_routers_commands_give_to_others_came_not_back() {
         v2_swap(POOL, [500, 0, 0, 100]),
         unwrap(router, 100),
     ]);
-    with(sold.clone(), CoinTo::Unsaid).gives(&[('s', AAA, 500, Some(100))]);
+    with(sold.clone(), CoinTo::Unstated).gives(&[('s', AAA, 500, Some(100))]);
     with(sold.clone(), CoinTo::Shared).gives(&[('s', AAA, 500, None)]);
     assert_eq!(with(sold, CoinTo::Others).decode().trades, []);
 }

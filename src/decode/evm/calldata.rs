@@ -171,13 +171,13 @@ pub(crate) fn terms(input: &[u8], sender: Account, called: Option<Account>) -> T
 /// The terms of a call with a single receiver; the zero address denotes the caller.
 fn by_receiver(receiver: Option<Account>, sender: Account) -> Terms {
     let to_sender = receiver.is_some_and(|to| to == ZERO || to == sender);
-    let coin = if to_sender { CoinTo::Sender } else { CoinTo::Unsaid };
+    let coin = if to_sender { CoinTo::Sender } else { CoinTo::Unstated };
     Terms { receiver: receiver.filter(|to| *to != ZERO), coin, ..Terms::default() }
 }
 
 /// The accounts to which the calls inside a multicall pay native coin.
 #[derive(Debug, Default)]
-struct Given {
+struct Payees {
     to_sender: bool,
     to_other: Option<Account>,
     refunds: bool,
@@ -188,7 +188,7 @@ fn by_multicall(words: &[u8], list_at: usize, sender: Account) -> Option<Terms> 
     let words = const_hex::decode(words).ok()?;
     let list = words.get(number(&words, list_at)?..)?;
     let calls = list.get(WORD..)?;
-    let mut given = Given::default();
+    let mut given = Payees::default();
     for at in 0..number(list, 0)? {
         given.add(bytes(calls, number(calls, at)?)?, sender)?;
     }
@@ -200,7 +200,7 @@ fn by_multicall(words: &[u8], list_at: usize, sender: Account) -> Option<Terms> 
     })
 }
 
-impl Given {
+impl Payees {
     fn add(&mut self, call: &[u8], sender: Account) -> Option<()> {
         let Some((selector, arguments)) = call.split_first_chunk() else { return Some(()) };
         let selector = u32::from_be_bytes(*selector);
@@ -383,7 +383,7 @@ mod tests {
                 continue;
             }
             assert_eq!(read(to).receiver.map(hex::encode).as_deref(), Some(to), "{selector:08x}");
-            assert_eq!(read(to).coin, CoinTo::Unsaid, "{selector:08x}");
+            assert_eq!(read(to).coin, CoinTo::Unstated, "{selector:08x}");
             let sender = hex::encode(SENDER);
             assert_eq!(read(&sender), Terms { receiver: Some(SENDER), ..of_caller });
             // An order's number in the bytes before the receiver.
@@ -556,23 +556,23 @@ mod tests {
         let coin = |commands: &[_]| terms(commands).coin;
         // From Ethereum transaction 0xe4532a98…: the fee is swept to another account.
         assert_eq!(coin(&[wrap, (0x08, sender, ZERO), sweep(FEES)]), CoinTo::Others);
-        assert_eq!(coin(&[wrap, unwrap(sender)]), CoinTo::Unsaid);
-        assert_eq!(coin(&[unwrap(SENDER)]), CoinTo::Unsaid);
+        assert_eq!(coin(&[wrap, unwrap(sender)]), CoinTo::Unstated);
+        assert_eq!(coin(&[unwrap(SENDER)]), CoinTo::Unstated);
         for (held, part) in [(router, 0x06), (CALLED, 0x87)] {
             assert_eq!(coin(&[unwrap(held), (part, ZERO, FEES), sweep(sender)]), CoinTo::Shared);
-            assert_eq!(coin(&[unwrap(held), sweep(sender)]), CoinTo::Unsaid);
+            assert_eq!(coin(&[unwrap(held), sweep(sender)]), CoinTo::Unstated);
         }
         // A share of another token.
-        assert_eq!(coin(&[(0x86, FEES, FEES), unwrap(sender)]), CoinTo::Unsaid);
+        assert_eq!(coin(&[(0x86, FEES, FEES), unwrap(sender)]), CoinTo::Unstated);
         // A swap in Uniswap V4, a bridge.
-        assert_eq!(coin(&[(0x10, ZERO, ZERO)]), CoinTo::Unsaid);
-        assert_eq!(coin(&[(0x40, ZERO, ZERO)]), CoinTo::Unsaid);
+        assert_eq!(coin(&[(0x10, ZERO, ZERO)]), CoinTo::Unstated);
+        assert_eq!(coin(&[(0x40, ZERO, ZERO)]), CoinTo::Unstated);
         assert_eq!(coin(&[(0x10, ZERO, ZERO), sweep(FEES)]), CoinTo::Shared);
         assert_eq!(terms(&[unwrap(FEES)]).receiver, Some(FEES));
         assert_eq!(terms(&[wrap]), Terms { coin: CoinTo::Others, ..Terms::default() });
         // A share of what is unwrapped.
         assert_eq!(coin(&[(0x0f, FEES, ZERO), unwrap(sender)]), CoinTo::Shared);
-        assert_eq!(coin(&[(0x0f, sender, ZERO)]), CoinTo::Unsaid);
+        assert_eq!(coin(&[(0x0f, sender, ZERO)]), CoinTo::Unstated);
     }
 
     #[test]

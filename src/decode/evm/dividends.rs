@@ -30,7 +30,7 @@ struct Payment {
 
 /// Removes dividends from `flows`. Returns whether an event states a dividend that no movement
 /// shows and that may have been native coin.
-pub(super) fn leave_out(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) -> bool {
+pub(super) fn remove(scene: &Scene<'_>, flows: &mut BTreeMap<Asset, Flow>) -> bool {
     let (mut unseen, mut taken) = (false, BTreeSet::new());
     for Payment { by, asset, amount } in stated(scene) {
         let pays = |m: &&Move| {

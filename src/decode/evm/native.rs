@@ -40,7 +40,7 @@ const PARTS_WITH_SURPLUS: Units = Units::from_limbs([50, 0, 0, 0]);
 
 /// Whether the wallet gave, and whether it received, native coin, as far as is known.
 pub(super) fn sides(scene: &Scene<'_>, own: &Own) -> (bool, bool) {
-    let came = scene.came_along();
+    let came = scene.coin_from_caller();
     if let NativeFlows::Net { gained, lost } = scene.tx.native
         && !came.is_zero()
     {
@@ -118,13 +118,13 @@ fn may_have_got(scene: &Scene<'_>) -> bool {
         return scene.fills() && (unwrapped || is_taken_by_filler(scene));
     }
     if scene.calls_router() {
-        return unwrapped || pool_coin::is_left(scene, moves_one);
+        return unwrapped || pool_coin::may_reach_account(scene, moves_one);
     }
     // A contract outside the tables that emits after the unwrap may have taken the coin.
     let is_unwrap = |log: &Log| scene.ledger.unwraps_by(log).is_some();
     let Some(after) = scene.tx.logs.iter().rposition(is_unwrap) else {
         // Nothing was unwrapped, so only a pool of unwrapped coin can have paid.
-        return pool_coin::is_left(scene, Venue::may_move_native);
+        return pool_coin::may_reach_account(scene, Venue::may_move_native);
     };
     let (logs, behind) = scene.tx.logs.split_at(after + 1);
     let unwrapped = logs.last().and_then(|log| word(log, 0)).map(units).unwrap_or_default();
@@ -272,7 +272,7 @@ fn spent(scene: &Scene<'_>) -> Option<Units> {
     match scene.tx.terms.coin {
         CoinTo::Others if exact => return Some(value),
         CoinTo::Shared => return None,
-        CoinTo::Others | CoinTo::Unsaid | CoinTo::Sender => {}
+        CoinTo::Others | CoinTo::Unstated | CoinTo::Sender => {}
     }
     let only = sum(&scene.ledger.wraps, by_called) == wrapped
         && sum(&scene.ledger.unwraps, by_called) == unwrapped

@@ -60,8 +60,8 @@ impl Own {
         leave_out_deposits(scene, &mut flows);
         leave_out_refunds(scene, &mut flows);
         add_escrow(scene, &mut flows);
-        let unseen = dividends::leave_out(scene, &mut flows);
-        let (charged, came) = (charged(scene), scene.came_along());
+        let unseen = dividends::remove(scene, &mut flows);
+        let (charged, came) = (charged(scene), scene.coin_from_caller());
         if let Some(flow) = flows.get_mut(&Asset::Native) {
             flow.gave = flow.gave.saturating_sub(charged).saturating_sub(tips::paid(scene));
             // Call value that stays in the wallet is not part of a trade.

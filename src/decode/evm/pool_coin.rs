@@ -24,7 +24,10 @@ struct Side {
 }
 
 /// Whether an account may have received native coin from these pools.
-pub(super) fn is_left<'a>(scene: &Scene<'a>, may_give: impl Fn(&Venue<'a>) -> bool) -> bool {
+pub(super) fn may_reach_account<'a>(
+    scene: &Scene<'a>,
+    may_give: impl Fn(&Venue<'a>) -> bool,
+) -> bool {
     let gives = |venue: &&Venue<'a>| exchanges(venue.event.kind) && may_give(venue);
     let mut wraps: Vec<(Account, Units)> = scene.ledger.wraps.clone();
     wraps.truncate(COUNT_MAX);

@@ -16,7 +16,7 @@ const FEES: [u32; 12] = [3_000, 500, 10_000, 100, 2_500, 200, 250, 300, 400, 1_0
 const SPACINGS: [u32; 7] = [200, 100, 1, 50, 2_000, 10, 500];
 
 /// The name of the factory that created the pool.
-pub(super) fn maker(scene: &Scene<'_>, venue: &Venue<'_>) -> Option<Arc<str>> {
+pub(super) fn factory_name(scene: &Scene<'_>, venue: &Venue<'_>) -> Option<Arc<str>> {
     let mut tokens = venue.assets.iter().filter_map(|asset| match asset {
         Asset::Token(token) => Some(*token),
         Asset::Native => None,
@@ -25,14 +25,14 @@ pub(super) fn maker(scene: &Scene<'_>, venue: &Venue<'_>) -> Option<Arc<str>> {
         return None;
     };
     let tables = (scene.tables, scene.chain);
-    made_of(tables, venue.log, a, b).or_else(|| {
+    factory_of_pair(tables, venue.log, a, b).or_else(|| {
         // The pool may have been created for the token's previous contract.
         let pairs = mirrors(scene.chain).flat_map(|mirror| [(a, mirror), (mirror, b)]);
-        pairs.into_iter().find_map(|(a, b)| made_of(tables, venue.log, a, b))
+        pairs.into_iter().find_map(|(a, b)| factory_of_pair(tables, venue.log, a, b))
     })
 }
 
-fn made_of(
+fn factory_of_pair(
     (tables, chain): (&EvmTables, &Chain),
     log: &Log,
     a: Account,
@@ -44,7 +44,8 @@ fn made_of(
         let factories: Vec<&Factory> = tables.factories(chain).collect();
         let mut kinds = likely_first(log).into_iter();
         let prefix = prefix(chain.family);
-        let made = kinds.find_map(|kind| maker_of_kind(&factories, kind, &pair, (prefix, pool)))?;
+        let made =
+            kinds.find_map(|kind| factory_of_kind(&factories, kind, &pair, (prefix, pool)))?;
         Some(Arc::clone(&made.name))
     })
 }
@@ -63,7 +64,7 @@ fn likely_first(log: &Log) -> [PoolSalt; 5] {
 
 /// The factory of this kind that derives the pool's address from the pair, the lower token first.
 /// The salt is the same for all factories of a kind.
-fn maker_of_kind<'a>(
+fn factory_of_kind<'a>(
     factories: &[&'a Factory],
     kind: PoolSalt,
     pair: &[Account; 2],
@@ -73,7 +74,7 @@ fn maker_of_kind<'a>(
     of_kind().next()?;
     numbers(kind).iter().find_map(|number| {
         let salt = salt(kind, pair, *number);
-        of_kind().find(|factory| derived(prefix, factory, &salt) == pool)
+        of_kind().find(|factory| create2_address(prefix, factory, &salt) == pool)
     })
 }
 
@@ -109,7 +110,7 @@ fn prefix(family: Family) -> u8 {
 }
 
 /// The address of a contract created by CREATE2 (EIP-1014).
-fn derived(prefix: u8, factory: &Factory, salt: &Word) -> Account {
+fn create2_address(prefix: u8, factory: &Factory, salt: &Word) -> Account {
     let hash = hash(&[&[prefix], &factory.deployer, salt, &factory.code_hash]);
     let mut account = Account::default();
     if let Some((_, bytes)) = hash.split_first_chunk::<12>() {
@@ -147,7 +148,7 @@ mod tests {
         let log = Log { address: pair, topics: Vec::new().into(), data: vec![0; 4 * 32] };
         let made = |slug: &str, a, b| {
             let chain = registry.chain_named(slug).unwrap();
-            made_of((registry.evm(), chain), &log, a, b)
+            factory_of_pair((registry.evm(), chain), &log, a, b)
         };
         // Each twice: the second answer comes from the cache.
         for _ in 0..2 {
@@ -169,7 +170,8 @@ mod tests {
         let made = |pool: &str, token| {
             let log =
                 Log { address: account(pool), topics: Vec::new().into(), data: vec![0; 4 * 32] };
-            made_of((registry.tron(), chain), &log, wtrx, token).map(|name| name.to_string())
+            factory_of_pair((registry.tron(), chain), &log, wtrx, token)
+                .map(|name| name.to_string())
         };
         let pair = "3a10321a4e97a64d9376af42ec07d5fa50294b35";
         assert_eq!(made(pair, usdt).as_deref(), Some("SunSwap V2"));
@@ -259,7 +261,7 @@ mod tests {
         for (chain, pair, pool, name) in cases.into_iter().chain(slipstreams) {
             let chain = registry.chain_named(chain).unwrap();
             let makes =
-                |one: &&Factory| maker_of_kind(&[*one], one.salt, &pair, (0xff, pool)).is_some();
+                |one: &&Factory| factory_of_kind(&[*one], one.salt, &pair, (0xff, pool)).is_some();
             let factories = registry.evm().factories(chain);
             let makers: Vec<&str> = factories.filter(makes).map(|one| &*one.name).collect();
             assert_eq!(makers, [name], "{}", chain.slug);

@@ -31,7 +31,9 @@ pub(super) fn rows(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> Decoded {
             Measure::None => Units::ZERO,
             Measure::Gave(units) | Measure::Got(units) => units,
             // The call's value may have been passed on.
-            Measure::Unknown => own.known.gave.abs_diff(own.known.got).max(scene.came_along()),
+            Measure::Unknown => {
+                own.known.gave.abs_diff(own.known.got).max(scene.coin_from_caller())
+            }
         };
     }
     let natives = values::of_legs(scene, legs, measure, own.known);
@@ -107,7 +109,7 @@ fn pool_name(scene: &Scene<'_>, venue: &Venue<'_>) -> Arc<str> {
     if venue.contract.is_some() || venue.event.holder.is_some() {
         return venue.name(scene.chain).clone();
     }
-    if let Some(name) = pools::maker(scene, venue) {
+    if let Some(name) = pools::factory_name(scene, venue) {
         return name;
     }
     let routers = words(venue.log).filter_map(address).filter_map(|who| scene.contract(&who));

@@ -186,7 +186,7 @@ impl<'a> Scene<'a> {
     }
 
     /// The native coin that another account sent with its call of the wallet.
-    pub(super) fn came_along(&self) -> Units {
+    pub(super) fn coin_from_caller(&self) -> Units {
         let is_called = self.tx.from != *self.wallet && self.tx.to == Some(*self.wallet);
         if is_called { self.tx.value } else { Units::ZERO }
     }

@@ -22,9 +22,9 @@ pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Result<Vec<Leg>, Option<No
         return shape::traded(scene, own).ok_or(None);
     }
     if only_converted(scene, own) {
-        return no(NoteKind::Conversion, "one token was converted to another at a fixed price");
+        return reject(NoteKind::Conversion, "one token was converted to another at a fixed price");
     }
-    refusal(scene, own, routed)?;
+    reject_non_trades(scene, own, routed)?;
     let known = |leg: &&Leg| {
         (all || scene.exchanged(Asset::Token(leg.token))) && !side_legs::was_sent(scene, leg)
     };
@@ -43,15 +43,15 @@ pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Result<Vec<Leg>, Option<No
     let got = got || (native_got && !other(Side::Buy));
     match (gave, got) {
         (true, true) if side_legs::went_on(scene, own, &legs) => {
-            no(NoteKind::OneSided, "most of what the exchange gave went on to another account")
+            reject(NoteKind::OneSided, "most of what the exchange gave went on to another account")
         }
         (true, true) if !legs.is_empty() => Ok(legs),
         (true, true) | (false, false) => Err(None),
-        (true, false) => no(NoteKind::OneSided, "a venue ran and the wallet only gave"),
-        (false, true) if circled(scene.ledger, scene.wallet, own) => {
-            no(NoteKind::RoundTrip, "what the wallet gave came back as the same asset")
+        (true, false) => reject(NoteKind::OneSided, "a venue ran and the wallet only gave"),
+        (false, true) if is_round_trip(scene.ledger, scene.wallet, own) => {
+            reject(NoteKind::RoundTrip, "what the wallet gave came back as the same asset")
         }
-        (false, true) => no(NoteKind::OneSided, "a venue ran and the wallet only got"),
+        (false, true) => reject(NoteKind::OneSided, "a venue ran and the wallet only got"),
     }
 }
 
@@ -67,7 +67,7 @@ fn only_converted(scene: &Scene<'_>, own: &Own) -> bool {
 
 /// Checks the other reasons why the exchange is not a trade of the wallet. `routed`: the wallet
 /// called a contract that trades for its callers.
-fn refusal(scene: &Scene<'_>, own: &Own, routed: bool) -> Result<(), Option<Note>> {
+fn reject_non_trades(scene: &Scene<'_>, own: &Own, routed: bool) -> Result<(), Option<Note>> {
     let known =
         |venue: &Venue<'_>| exchanges(venue.event.kind) && venue.log.address == *scene.wallet;
     if scene.venues.iter().any(known) {
@@ -75,17 +75,17 @@ fn refusal(scene: &Scene<'_>, own: &Own, routed: bool) -> Result<(), Option<Note
         return Err(None);
     }
     if own.legs.len() > LEG_COUNT_MAX {
-        return no(NoteKind::OneSided, "more tokens moved than any trade has");
+        return reject(NoteKind::OneSided, "more tokens moved than any trade has");
     }
     if own.exchanged.iter().any(|leg| is_share(scene, leg)) {
-        return no(NoteKind::Liquidity, "shares of a pool or a vault were minted or burnt");
+        return reject(NoteKind::Liquidity, "shares of a pool or a vault were minted or burnt");
     }
     if !routed
         && scene.venues.iter().any(|venue| takes_liquidity(scene, own, venue))
         && !scene.venues.iter().any(|venue| venue.event.kind == EventKind::Curve)
     {
         // The position took what was swapped, and only change came back.
-        return no(NoteKind::Liquidity, "a position of liquidity grew");
+        return reject(NoteKind::Liquidity, "a position of liquidity grew");
     }
     let uniques: BTreeSet<Unique> = scene.ledger.uniques.iter().copied().collect();
     if let Some(unique) = uniques.iter().find(|unique| {
@@ -96,7 +96,7 @@ fn refusal(scene: &Scene<'_>, own: &Own, routed: bool) -> Result<(), Option<Note
         let positions = scene.contract(&unique.token);
         let positions = positions.is_some_and(|c| c.kind == ContractKind::Positions);
         let kind = if positions { NoteKind::Liquidity } else { NoteKind::OneSided };
-        return no(kind, "a token that is one of its kind changed hands");
+        return reject(kind, "a token that is one of its kind changed hands");
     }
     Ok(())
 }
@@ -129,7 +129,7 @@ fn is_launched(ledger: &Ledger, leg: &Leg) -> bool {
 }
 
 /// Whether the wallet's only net gain is of an asset of which it also gave some.
-fn circled(ledger: &Ledger, wallet: &Account, own: &Own) -> bool {
+fn is_round_trip(ledger: &Ledger, wallet: &Account, own: &Own) -> bool {
     let flows = ledger.of(wallet);
     match own.legs.as_slice() {
         [leg] if leg.side == Side::Buy => {
@@ -139,7 +139,7 @@ fn circled(ledger: &Ledger, wallet: &Account, own: &Own) -> bool {
     }
 }
 
-fn no<T>(kind: NoteKind, detail: &str) -> Result<T, Option<Note>> {
+fn reject<T>(kind: NoteKind, detail: &str) -> Result<T, Option<Note>> {
     Err(Some(Note { kind, detail: detail.to_owned() }))
 }
 

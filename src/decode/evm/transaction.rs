@@ -49,7 +49,7 @@ pub struct Terms {
 pub enum CoinTo {
     /// The sender alone; or the call has no such commands, or not all of them are known.
     #[default]
-    Unsaid,
+    Unstated,
     /// The sender alone, by the layout of the call.
     Sender,
     /// Other accounts, not the sender.

@@ -21,7 +21,7 @@ pub(super) fn of_legs(
 ) -> Vec<Option<Units>> {
     let has = |side| legs.iter().any(|leg| leg.side == side);
     // If inner calls are unknown, the call's value may have gone on.
-    let came = scene.came_along();
+    let came = scene.coin_from_caller();
     let stays = matches!(scene.tx.native, NativeFlows::Net { gained, .. } if gained == came);
     let is_seen = scene.ledger.native_known || came.is_zero() || stays;
     match (legs, measure) {
@@ -75,7 +75,7 @@ fn of_two_trades(
     if matches!(measure, Measure::None | Measure::Unknown) {
         return None;
     }
-    let (first, second) = (alone(scene, a)?, alone(scene, b)?);
+    let (first, second) = (value_of_part(scene, a)?, value_of_part(scene, b)?);
     let (sold, bought) = if a.side == Side::Sell { (first, second) } else { (second, first) };
     let difference = match measure {
         Measure::Gave(units) => bought.checked_sub(sold)? == units,
@@ -87,7 +87,7 @@ fn of_two_trades(
 
 /// Values several tokens against native coin, each by its own pools, if the values add up.
 fn parts(scene: &Scene<'_>, legs: &[Leg], (side, all): (Side, Measure)) -> Vec<Option<Units>> {
-    let parts: Vec<Option<Units>> = legs.iter().map(|leg| alone(scene, leg)).collect();
+    let parts: Vec<Option<Units>> = legs.iter().map(|leg| value_of_part(scene, leg)).collect();
     let sum = parts.iter().try_fold(Units::ZERO, |sum, part| sum.checked_add((*part)?));
     let sum = sum.map(|sum| if side == Side::Buy { Measure::Gave(sum) } else { Measure::Got(sum) });
     if sum == Some(all) { parts } else { vec![None; legs.len()] }
@@ -95,16 +95,16 @@ fn parts(scene: &Scene<'_>, legs: &[Leg], (side, all): (Side, Measure)) -> Vec<O
 
 /// The value of one of several tokens, which a sum has to confirm. It allows for the tax of the
 /// token's contract and for pools that others use in the same transaction.
-fn alone(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
+fn value_of_part(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
     through_native(scene, leg).or_else(|| {
         let untaxed = Leg { units: without_tax(scene, leg)?, ..*leg };
-        through_native(scene, &untaxed).or_else(|| straight(scene, &untaxed))
+        through_native(scene, &untaxed).or_else(|| direct_exchange(scene, &untaxed))
     })
 }
 
 /// The coin that the wallet exchanged directly with a token's pools, if that covers the whole leg.
 /// Other movements of the pools then belong to others.
-fn straight(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
+fn direct_exchange(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
     let (token, wrapped) = (Asset::Token(leg.token), Asset::Token(scene.ledger.wrapped));
     let (holders, wallet) = (holders(scene, token)?, scene.wallet);
     let (mut of_token, mut of_coin) = (Flow::default(), Flow::default());

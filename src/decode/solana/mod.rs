@@ -92,14 +92,14 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
     join_two_calls(&scene, &ledger, &mut swaps);
     add_uninstructed(&scene, &ledger, &mut swaps, wallet);
     add_own_payment(&scene, &ledger, &mut swaps);
-    let (mut swaps, closings) = sorted_out(&scene, &ledger, swaps, &mut notes);
+    let (mut swaps, closings) = split_conversions(&scene, &ledger, swaps, &mut notes);
     add_platform_fees(&scene, &ledger, &mut swaps);
     for swap in &mut swaps {
         free_funds::mark_paid_in_part(&scene, &ledger, swap);
     }
     let fills = orders::fills(&scene, &ledger, wallet);
     if fills.is_empty() {
-        leave_out_lent(&scene, &ledger, &mut swaps, &mut notes);
+        remove_lent_swaps(&scene, &ledger, &mut swaps, &mut notes);
         free_funds::add_takes(&scene, &ledger, &mut swaps, &mut notes);
     }
     if swaps.iter().any(|swap| swap.net.unvalued) {
@@ -152,7 +152,7 @@ fn takes_alone(scene: &Scene<'_>, group: &Range<usize>, net: &Net) -> bool {
 
 /// Separates the candidates into swaps and the conversions that reverse them: a stake pool, for
 /// example, takes what the swaps brought and gives back what they gave.
-fn sorted_out(
+fn split_conversions(
     scene: &Scene<'_>,
     ledger: &Ledger,
     candidates: Vec<Swap>,
@@ -160,7 +160,7 @@ fn sorted_out(
 ) -> (Vec<Swap>, Vec<Swap>) {
     let (mut swaps, mut conversions) = (Vec::new(), Vec::new());
     for swap in candidates {
-        match why_not(scene, ledger, &swap) {
+        match rejection_note(scene, ledger, &swap) {
             Some(note) if note.kind == NoteKind::Conversion => {
                 notes.push(note);
                 conversions.push(swap);
@@ -184,7 +184,7 @@ fn sorted_out(
 /// Removes swaps that belong to others' orders. A keeper routes what orders lend it through its own
 /// accounts and pays the orders from the proceeds. Swaps that leave it nothing on one side are the
 /// makers' trades.
-fn leave_out_lent(
+fn remove_lent_swaps(
     scene: &Scene<'_>,
     ledger: &Ledger,
     swaps: &mut Vec<Swap>,
@@ -357,7 +357,7 @@ fn reported(scene: &Scene<'_>, ranges: &[Range<usize>], wallet: &AccountKey) -> 
     own.map(|sale| i128::from(sale.paid)).reduce(|one, other| one + other)
 }
 
-fn why_not(scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) -> Option<Note> {
+fn rejection_note(scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) -> Option<Note> {
     let (net, ranges) = (&swap.net, &swap.ranges);
     let own_call = |range: &Range<usize>| scene.kind(range.start) == Some(ProgramKind::OrderBook);
     let (kind, detail) = match (net.gains(), net.losses()) {
