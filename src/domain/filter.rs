@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_tell_filters_apart() {
+    fn tags_distinguish_filters() {
         let tags: HashSet<u32> = filters().iter().map(|filter| filter.tag().0).collect();
         assert_eq!(tags.len(), filters().len());
         assert_eq!(Filter::default().tag(), FilterTag::default());

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moved_beside_the_rows_is_a_transfer() {
+    fn what_moved_outside_the_rows_is_a_transfer() {
         let (buy, sell) = (Side::Buy, Side::Sell);
         let txs = [
             // A buy as it moved, one of which a part went on at once, and one that came with more.
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_that_no_amount_can_be_is_not_told() {
+    fn a_sum_that_no_amount_can_be_is_not_reported() {
         let mut sum = Sum::of(Units::MAX);
         assert_eq!(sum.plus(Sum::of(Units::from(1))).units(), None);
         sum.add(Units::from(1));

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_asks_nothing_is_done() {
+    fn without_demand_nothing_is_planned() {
         assert_eq!(plan(&[], known(&coverage(&[]), false), 0), Next::Idle);
     }
 

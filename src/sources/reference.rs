@@ -415,7 +415,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_is_read_or_refused(
+        fn any_input_is_read_or_refused(
             data in proptest::collection::vec(any::<u8>(), 0..200), topic0 in 0_usize..4,
             native_first in any::<bool>(), stable_decimals in any::<u8>(),
         ) {

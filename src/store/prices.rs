@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minute_keeps_the_same_prices_in_whatever_order_they_come() {
+    fn a_minute_keeps_the_same_prices_in_any_order_of_arrival() {
         let tags: Vec<u64> = (0..20).map(|at| at * 7 % 20).collect();
         let kept = |tags: &[u64]| {
             let database = database();

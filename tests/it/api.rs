@@ -31,7 +31,7 @@ fn assert_error(response: &Response<Bytes>, status: u16, group: &str, code: &str
 }
 
 #[tokio::test]
-async fn wrong_requests_are_told_what_is_wrong() {
+async fn wrong_requests_get_an_error_that_names_the_fault() {
     let world = World::new();
     let address = wallet(1).address.to_string();
     let tron = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t";
@@ -458,7 +458,7 @@ async fn a_used_up_quota_shortens_the_answer_and_then_refuses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rate_is_told_and_kept() {
+async fn a_rate_is_reported_and_enforced() {
     let keys = [("two", key(2, |key| key.rate_millis = Some(2000)))];
     let world = World::with(ApiLimits::default(), &keys);
     let get = async || world.get_as("two", "/v1/usage").await;
@@ -531,7 +531,7 @@ async fn after_a_stop_nothing_is_ready_and_nothing_begins() {
 }
 
 #[tokio::test]
-async fn a_closed_store_is_an_internal_error_that_tells_nothing() {
+async fn a_closed_store_is_an_internal_error_without_details() {
     let world = World::new();
     world.history.close().await.unwrap();
     let response = world.get(&format!("{}?limit=1", path(&wallet(1)))).await;

@@ -186,7 +186,7 @@ async fn after_a_power_cut_writing_goes_on() {
 /// For any change of the disk that fails once, the request gets the error, what is stored is whole,
 /// and the same request then succeeds.
 #[tokio::test]
-async fn a_failed_write_is_told_and_can_be_given_again() {
+async fn a_failed_write_is_reported_and_can_be_repeated() {
     let steps = steps(0);
     let states = State::all(&steps);
     let probe = Disk::default();
@@ -255,7 +255,7 @@ async fn one_failed_commit_answers_all_that_joined_it() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_and_reading_goes_on() {
+async fn a_full_disk_is_reported_and_reading_goes_on() {
     let disk = Disk::default();
     let store = Store::on_backend(disk.clone(), OPTIONS).unwrap();
     let record = store.intern(&wallet(1)).await.unwrap();
@@ -297,7 +297,7 @@ async fn a_failed_read_heals() {
 }
 
 #[tokio::test]
-async fn a_panic_in_the_writer_hangs_nobody() {
+async fn a_panic_in_the_writer_hangs_no_caller() {
     let disk = Disk::default();
     let store = Store::on_backend(disk.clone(), OPTIONS).unwrap();
     let record = store.intern(&wallet(1)).await.unwrap();

@@ -200,7 +200,7 @@ fn looked_up_keys_stand_behind_the_listed_ones() {
 }
 
 #[test]
-fn a_transaction_of_2021_tells_no_owners() {
+fn a_transaction_of_2021_has_no_owners() {
     let mut tx = bought();
     tx.owners = false;
     // The opened account names its owner; a transfer's signer names the other's.
@@ -297,7 +297,7 @@ fn sale_event(price: u64, cashback: Option<u64>) -> Vec<u8> {
 
 /// Two sales to curves: each has the value in its event where that explains the whole.
 #[test]
-fn sales_to_two_curves_are_told_apart_by_their_events() {
+fn sales_to_two_curves_are_distinguished_by_their_events() {
     let both = |first: Vec<u8>| {
         let mut tx = sold_to_curve();
         tx.inner(2, PUMP, &["events"], &first);
@@ -435,7 +435,7 @@ fn fees_of_the_venue_are_in_the_price_and_rent_is_not() {
 }
 
 #[test]
-fn what_a_bot_sends_to_itself_is_beside_the_swap() {
+fn what_a_bot_sends_to_itself_is_outside_the_swap() {
     let mut tx = Tx::new("w");
     tx.account("w bonk", "BONK", "w", 0).account("c bonk", "BONK", "curve", 5_000);
     tx.call(PHOTON, &["w", "w bonk", "c bonk", "curve", "bot"], &[1]);
@@ -696,7 +696,7 @@ fn what_a_cancelled_order_gives_back_is_no_trade() {
 }
 
 #[test]
-fn an_instalment_that_is_paid_out_later_is_told_by_its_event() {
+fn an_instalment_that_is_paid_out_later_is_read_from_its_event() {
     let mut event = vec![0xe4, 0x45, 0xa5, 0x2e, 0x51, 0xcb, 0x9a, 0x1d];
     event.extend([0x86, 0x04, 0x11, 0x3f, 0xdd, 0x2d, 0xb1, 0xad]);
     for name in ["user", "order", "USDC", "WIF"] {

@@ -113,7 +113,7 @@ fn samples(seed: u64) -> (Address, Vec<Sample>) {
 }
 
 #[test]
-fn a_changed_reply_tells_no_amount_that_no_balance_moved_by() {
+fn a_changed_reply_gives_no_amount_that_no_balance_moved_by() {
     let changes = std::env::var("BLOTTER_HOSTILE").map_or(CHANGES, |n| n.parse().unwrap());
     let registry = Registry::embedded().unwrap();
     let (mut readable, mut with_rows) = (0_u64, 0_u64);

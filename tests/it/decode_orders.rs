@@ -428,7 +428,7 @@ fn instalments_are_trades() {
 
 /// What an instruction states and no balance confirms gives no row.
 #[test]
-fn an_amount_that_balances_contradict_is_not_told() {
+fn an_amount_that_balances_contradict_gives_no_row() {
     use blotter::decode::solana::{decode, parse};
     use blotter::registry::Registry;
 

@@ -18,7 +18,7 @@ fn parsed(tx: &Tx) -> Transaction {
 }
 
 #[test]
-fn tells_what_the_source_asks() {
+fn reports_what_the_source_asks() {
     let tx = parsed(&bought());
     assert_eq!(
         (tx.slot(), tx.block_time(), tx.index()),

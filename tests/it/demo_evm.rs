@@ -325,7 +325,7 @@ fn what_a_node_does_not_offer_or_keep_it_refuses() {
 }
 
 #[test]
-fn tokens_tell_what_they_are_called() {
+fn tokens_report_their_names() {
     let model = chain("eth");
     let node = DemoNode::evm(model.clone(), 1);
     let address = model.add_named("tokens", WalletPlan::trades(40));
@@ -351,7 +351,7 @@ fn get(lists: &DemoNode, query: &str) -> Value {
 }
 
 #[test]
-fn account_lists_tell_what_the_chain_does() {
+fn account_lists_return_what_the_chain_does() {
     let model = chain("base");
     let (node, lists) = (DemoNode::evm(model.clone(), 1), DemoNode::explorer(model.clone(), 1));
     let plan = WalletPlan { noise_percent: 45, failed_percent: 10, ..WalletPlan::trades(80) };
@@ -441,7 +441,7 @@ fn account_lists_have_pages_caps_heads_and_errors() {
 }
 
 #[test]
-fn the_gateway_tells_what_the_chain_does() {
+fn the_gateway_returns_what_the_chain_does() {
     let model = chain("eth");
     let (node, portal) = (DemoNode::evm(model.clone(), 1), DemoNode::portal(model.clone(), 1));
     let address = model.add_named("gateway", WalletPlan::trades(60));

@@ -197,7 +197,7 @@ fn lists_page_by_cursor_and_by_time_without_loss() {
 }
 
 #[test]
-fn tokens_tell_their_names_and_decimals_in_every_interface() {
+fn tokens_report_names_and_decimals_in_every_interface() {
     let world = world(NodeOptions::default());
     let wallet = world.model.add_named("asset", WalletPlan::only(TradeKind::Exchange, 8));
     let token = world.model.truth(wallet).next().unwrap().token;

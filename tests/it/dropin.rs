@@ -209,7 +209,7 @@ async fn errors_are_read_by_their_code() {
 
 /// Estimates: with and without a key.
 #[tokio::test(start_paused = true)]
-async fn estimates_tell_exact_and_approximate() {
+async fn estimates_say_whether_they_are_exact() {
     let (world, known) = filled(40).await;
     let unknown = wallet(2);
     assert_eq!(known.chain, ChainId(1));

@@ -449,7 +449,7 @@ fn the_first_purchase_of_a_token_that_is_launched_into_a_position_is_a_trade() {
 }
 
 #[test]
-fn native_coin_beside_an_unknown_token_is_a_fee() {
+fn native_coin_next_to_an_unknown_token_is_a_fee() {
     let mut logs = swap(POOL, (BBB, 9, ROUTER), (AAA, 500, WALLET));
     logs.push(transfer(CCC, WALLET, ROUTER, 4));
     case(logs).value(1).gives_none(Some(NoteKind::OneSided));
@@ -478,7 +478,7 @@ fn mirrors_are_no_tokens() {
 }
 
 #[test]
-fn polygon_tells_its_native_coin_in_logs() {
+fn polygon_logs_its_native_coin() {
     let matic = account("0000000000000000000000000000000000001010");
     let wpol = account("0d500b1d8e8ef31e21c99d1db9a6444d3adf1270");
     let native = |kind: &str, from: Account, to: Account, amount: u64| {
@@ -530,7 +530,7 @@ fn without_calls_a_sell_is_valued_only_where_the_protocol_guarantees_it() {
 }
 
 #[test]
-fn an_event_that_tells_the_payout_values_a_sell() {
+fn an_event_that_states_the_payout_values_a_sell() {
     let kyber = account("6131b5fae19ea4f9d964eac0408e4408b66337b5");
     let paid_to = |receiver: Account| {
         let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, kyber));

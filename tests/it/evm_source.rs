@@ -376,7 +376,7 @@ async fn the_largest_range_is_used() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_node_beside_a_good_one_only_costs_time() {
+async fn a_dead_node_next_to_a_good_one_only_costs_time() {
     for order in 0..2 {
         let mut nodes = vec![Ways::default(), Ways::default()];
         nodes[order].dead = true;
@@ -557,7 +557,7 @@ fn sells() -> (Chain, [Word; 3]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn native_coin_comes_from_whoever_knows_it() {
+async fn native_coin_comes_from_any_endpoint_that_has_it() {
     let net_gain = NativeFlows::Net { gained: Units::from(30_u64), lost: Units::ZERO };
     let (unknown, gone) = (NativeFlows::Unknown, NativeFlows::Gone);
     let with = |traces, past_from, keeps_states| Ways {
@@ -693,7 +693,7 @@ async fn a_node_that_keeps_the_past_helps_one_that_does_not() {
 
 /// Where no endpoint keeps the past, not every transaction asks for it in vain.
 #[tokio::test(start_paused = true)]
-async fn what_nobody_keeps_is_soon_no_longer_asked_for() {
+async fn what_no_endpoint_keeps_is_soon_no_longer_requested() {
     let mut chain = Chain::new(3_000_000);
     for at in 1..3_000 {
         place(&mut chain, at * 900, 9);

@@ -129,7 +129,7 @@ async fn a_stream_goes_on_behind_any_line_with_the_same_filter_only() {
 }
 
 #[tokio::test]
-async fn a_wrong_filter_is_told_by_name() {
+async fn a_wrong_filter_is_reported_by_name() {
     let world = World::new();
     for (query, name) in [
         ("token=BONK", "token"),
@@ -152,7 +152,7 @@ async fn a_wrong_filter_is_told_by_name() {
 }
 
 #[tokio::test]
-async fn rows_count_once_by_whatever_filter_they_come() {
+async fn rows_count_once_under_any_filter() {
     let keys = [("counted", key(7, |_| {})), ("small", key(8, |key| key.quota = Some(50)))];
     let world = World::with(ApiLimits::default(), &keys);
     let wallet = wallet(1);
@@ -284,7 +284,7 @@ async fn a_walk_that_follows_never_ends_as_complete() {
 
 /// One thread serves all: while it looks for one row among many, others have their turns.
 #[tokio::test]
-async fn a_rare_row_in_a_large_wallet_keeps_nobody_waiting() {
+async fn a_rare_row_in_a_large_wallet_delays_no_other_client() {
     const COUNT: u32 = 40_000;
     let world = World::new();
     let wallet = wallet(1);

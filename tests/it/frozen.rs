@@ -141,7 +141,7 @@ impl Bench {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_sync_frozen_in_turn_loses_nothing_that_was_told() {
+async fn every_sync_frozen_in_turn_loses_nothing_that_was_delivered() {
     let model = SolanaModel::new(5);
     let wallet = model.add_named("frozen", WalletPlan::trades(600));
     let nodes = [("node".to_owned(), DemoNode::new(model.clone(), 1))];
@@ -185,7 +185,7 @@ fn freeze_each(url: &str, history: &str, truth: &[Told]) -> (usize, usize) {
         delivered += run.delivered.len();
         let live = bench.place.path().join("data/trades.redb");
         let durable = bench.place.path().join("durable");
-        check_told(&bench, at, &durable, &run.delivered);
+        check_delivered(&bench, at, &durable, &run.delivered);
         // What the system would have written in its own time is there, or it is not.
         let place = bench.image(if at % 2 == 0 { &durable } else { &live }, url);
         let server = place.serve(&SERVE);
@@ -197,7 +197,7 @@ fn freeze_each(url: &str, history: &str, truth: &[Told]) -> (usize, usize) {
 }
 
 /// What was delivered is on the disk: there is no node to read it from again.
-fn check_told(bench: &Bench, at: usize, durable: &Path, delivered: &[Told]) {
+fn check_delivered(bench: &Bench, at: usize, durable: &Path, delivered: &[Told]) {
     if delivered.is_empty() {
         return;
     }

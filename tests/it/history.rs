@@ -250,7 +250,7 @@ async fn a_silent_node_delays_a_stored_wallet_by_two_seconds_at_most() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_node_is_told_when_nothing_is_stored() {
+async fn a_dead_node_is_reported_when_nothing_is_stored() {
     let world = Build::default().world();
     let wallet = world.add("unknown", WalletPlan::trades(60));
     world.set_faults(Faults { unavailable: Rate::ALWAYS, ..Faults::none() });
@@ -274,7 +274,7 @@ async fn faults_of_every_kind_change_no_row() {
 
 /// No node returns positions in a block, and each fifth answer is `null`, that for a block too.
 #[tokio::test(start_paused = true)]
-async fn a_block_that_is_told_as_nothing_is_asked_for_again() {
+async fn a_block_that_is_returned_as_null_is_requested_again() {
     for seed in 1..=4 {
         let world = Build { seed, ..Build::default() }.world();
         let options = world.nodes[0].options();
@@ -287,7 +287,7 @@ async fn a_block_that_is_told_as_nothing_is_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_history_is_never_told_complete() {
+async fn a_cut_history_is_never_reported_complete() {
     let world = Build::default().world();
     let wallet = world.add("pruned", WalletPlan::trades(300));
     let truth = world.truth(wallet);
@@ -361,7 +361,7 @@ async fn a_node_that_keeps_no_block_is_named_and_left_in_peace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_final_heights_are_told() {
+async fn only_final_heights_are_delivered() {
     let world = Build::default().world();
     let wallet = world.add("early", WalletPlan::trades(200));
     let slot = world.model.truth(wallet.address).nth(50).unwrap().slot;
@@ -491,7 +491,7 @@ async fn settled_at_1_100(world: &World) -> (WalletId, Walk) {
 /// A walk's head is fixed before its first row: what is stored above it meanwhile, behind a gap, is
 /// for later walks.
 #[tokio::test(start_paused = true)]
-async fn rows_above_a_walks_head_are_not_told() {
+async fn rows_above_a_walks_head_are_not_delivered() {
     let world = Build::default().world();
     let (id, mut walk) = settled_at_1_100(&world).await;
     let above = chunk(id, 1_150, 1_160, vec![trade(2_000_000, 1_155, 4)]);
@@ -506,7 +506,7 @@ async fn rows_above_a_walks_head_are_not_told() {
 
 /// The same where nothing lies below the head: the first trade is none that the count leaves out.
 #[tokio::test(start_paused = true)]
-async fn a_first_trade_above_a_walks_head_is_not_told() {
+async fn a_first_trade_above_a_walks_head_is_not_reported() {
     let world = Build::default().world();
     let (id, mut walk) = settled_at_1_100(&world).await;
     let above = vec![trade(2_000_000, 1_155, 4)];
@@ -702,7 +702,7 @@ async fn the_first_rows_come_within_four_round_trips_and_the_whole_in_few_reques
 }
 
 #[tokio::test(start_paused = true)]
-async fn run_ahead_is_bounded_whatever_the_wallets_size() {
+async fn prefetch_is_bounded_for_wallets_of_any_size() {
     let wide = Build { batch: Some(100), concurrency: Some(64), ..Build::default() };
     let world = wide.world();
     world.set_faults(Faults::latency(Duration::from_secs(1)));

@@ -207,7 +207,7 @@ fn what_no_client_should_send_is_refused_and_everybody_else_is_served_on() {
 }
 
 #[test]
-fn bodies_that_nobody_asked_for_are_not_read() {
+fn bodies_that_no_route_takes_are_not_read() {
     let place = Place::new();
     let (server, key, wallet) = demo(&place);
     // Ten gigabytes announced, compressed so they say: the answer does not wait for them.
@@ -251,7 +251,7 @@ fn a_cursor_with_any_bit_turned_is_refused() {
 }
 
 #[test]
-fn idle_and_half_open_connections_and_streams_opened_in_a_loop_hold_up_nobody() {
+fn idle_and_half_open_connections_and_streams_opened_in_a_loop_delay_no_client() {
     let place = Place::new();
     let (server, key, wallet) = demo(&place);
     let good = format!("/v1/wallets/{wallet}/history");
@@ -331,7 +331,7 @@ fn a_request_hidden_in_a_body_is_never_answered() {
 /// As many as the system lets two processes hold: every other one holds a part of a head and no
 /// more, the rest have asked for something once and stay.
 #[test]
-fn thousands_of_idle_and_half_open_connections_hold_up_nobody() {
+fn thousands_of_idle_and_half_open_connections_delay_no_client() {
     let place = Place::new().variable("BLOTTER_SERVER_CONNECTIONS_PER_ADDRESS", "0");
     let (server, key, wallet) = demo(&place);
     let good = format!("/v1/wallets/{wallet}/history?limit=3");

@@ -74,7 +74,7 @@ fn first_key(server: &Server) -> String {
 }
 
 #[test]
-fn a_full_disk_is_told_and_what_is_stored_is_served_on() {
+fn a_full_disk_is_reported_and_stored_rows_are_still_served() {
     let elsewhere = Place::new();
     let demo = elsewhere.serve(&["demo", "--listen", "127.0.0.1:0", "--node", "127.0.0.1:0"]);
     let (large, node) = (demo.told("wallet"), demo.told("node:"));
@@ -159,7 +159,7 @@ fn is_root() -> bool {
 }
 
 /// A folder with the program and an empty data folder, for [`unprivileged`].
-fn place_of_nobody() -> (Place, PathBuf) {
+fn place_of_unprivileged_user() -> (Place, PathBuf) {
     let place = Place::new();
     fs::copy(env!("CARGO_BIN_EXE_blotter"), place.path().join("blotter")).unwrap();
     let data = place.path().join("data");
@@ -172,8 +172,8 @@ fn place_of_nobody() -> (Place, PathBuf) {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_told_and_left_as_it_was() {
-    let (place, data) = place_of_nobody();
+fn a_folder_that_cannot_be_written_is_reported_and_left_as_it_was() {
+    let (place, data) = place_of_unprivileged_user();
     let mode = |path: &std::path::Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
@@ -191,7 +191,7 @@ fn a_folder_that_cannot_be_written_is_told_and_left_as_it_was() {
 fn a_store_that_cannot_be_written_is_served() {
     let elsewhere = Place::new();
     let demo = elsewhere.serve(&["demo", "--listen", "127.0.0.1:0", "--node", "127.0.0.1:0"]);
-    let (place, data) = place_of_nobody();
+    let (place, data) = place_of_unprivileged_user();
     let made = unprivileged(&place, &["keys", "create", "--json", "--data-dir", "data"]).output();
     let made: Value = serde_json::from_slice(&made.unwrap().stdout).unwrap();
     let key = made["key"].as_str().unwrap();
@@ -239,7 +239,7 @@ fn a_store_that_cannot_be_written_is_served() {
 fn a_folder_that_becomes_read_only_is_served_on() {
     let elsewhere = Place::new();
     let demo = elsewhere.serve(&["demo", "--listen", "127.0.0.1:0", "--node", "127.0.0.1:0"]);
-    let (place, data) = place_of_nobody();
+    let (place, data) = place_of_unprivileged_user();
     let made = unprivileged(&place, &["keys", "create", "--json", "--data-dir", "data"]).output();
     let made: Value = serde_json::from_slice(&made.unwrap().stdout).unwrap();
     let key = made["key"].as_str().unwrap();

@@ -37,7 +37,7 @@ fn open_handed(place: &Place, node: &str, args: &[&str]) {
 }
 
 #[test]
-fn whatever_is_kept_is_its_owners_alone() {
+fn all_files_are_readable_by_their_owner_alone() {
     let elsewhere = Place::new();
     let demo = elsewhere.serve(&["demo", "--listen", "127.0.0.1:0", "--node", "127.0.0.1:0"]);
     let node = demo.told("node:");

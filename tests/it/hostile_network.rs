@@ -220,7 +220,7 @@ fn tls_server() -> (SocketAddr, rustls::RootCertStore, mpsc::Receiver<usize>) {
 }
 
 #[tokio::test]
-async fn a_certificate_that_nobody_vouches_for_is_refused_before_anything_is_said() {
+async fn a_certificate_without_a_trusted_issuer_is_refused_before_any_request() {
     let (address, roots, heard) = tls_server();
     for host in ["localhost", "127.0.0.1"] {
         let url = format!("https://{host}:{}/planted-key", address.port());

@@ -128,7 +128,7 @@ async fn what_is_answered_is_what_is_described() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_is_what_stands_beside_the_history() {
+async fn so_are_the_routes_next_to_the_history() {
     let document = document();
     let keys = [("slow", key(3, |key| key.rate_millis = Some(1)))];
     let world = World::with(ApiLimits::default(), &keys);

@@ -57,7 +57,7 @@ async fn begin(
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_let_in_are_served_in_turns_and_the_others_told_to_come_back() {
+async fn admitted_clients_are_served_in_turns_and_others_get_retry_after() {
     let world = crowded();
     world.set_faults(Faults::latency(SLOW));
     let all = wallets(&world, "crowd", 60, 120);
@@ -131,7 +131,7 @@ async fn nothing_is_kept_of_those_who_were_sent_away() {
 
 /// As clients see it: 503 with the time to come back after, and room again as soon as one leaves.
 #[tokio::test(start_paused = true)]
-async fn clients_are_told_when_to_come_back() {
+async fn rejected_clients_get_retry_after() {
     let world = crowded();
     let keys = Keys::new(ring(&[(KEY, key(1, |_| {}))]));
     let api = Api::new(ApiParts {

@@ -128,7 +128,7 @@ async fn a_price_depends_on_its_time_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_fails_tells_nothing_and_one_that_does_not_know_tells_so() {
+async fn a_failing_service_gives_no_price_and_one_without_a_price_says_so() {
     let mut service = Service::new(300);
     assert_eq!(
         candles(&service).prices("nowhere", &[UnixSeconds(NOW)], &lane()).await,

@@ -187,7 +187,7 @@ async fn a_price_depends_on_its_height_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nobody_can_tell_there_is_no_price() {
+async fn without_any_source_there_is_no_price() {
     let mut world = world("base");
     let old = Moment { height: 1_000, time: world.model.time_of(1_000) };
     world.chain.reference_pools.clear();

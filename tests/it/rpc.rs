@@ -160,7 +160,7 @@ async fn a_method_that_is_not_offered_is_remembered_and_final() {
 /// Found by the replay of recorded cases 80 ms away: those who waited for the method while another
 /// one learned that it is absent waited for ever, and their lanes with them.
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_method_that_proves_absent_holds_nobody_up() {
+async fn waiters_for_a_method_that_proves_absent_delay_no_call() {
     let script = Arc::new(Script::default().host("one", 80, [Act::Lacks]));
     let endpoint = EndpointConfig { concurrency: Some(1), batch: Some(1), ..at("one") };
     let pool = pool(&script, vec![endpoint]);

@@ -72,7 +72,7 @@ async fn a_slow_down_is_waited_for_and_other_trouble_is_asked_again() {
 
 /// The header is the server's own, independent of how the body is classified.
 #[tokio::test(start_paused = true)]
-async fn retry_after_is_honoured_whatever_the_body_says() {
+async fn retry_after_is_honoured_with_any_body() {
     for (status, body) in [(429, "<html>"), (503, "<html>"), (429, "slow")] {
         let acts = [Act::Status(status, body, Some("9")), Act::Body("good")];
         let script = Arc::new(Script::default().host("one", 1, acts));

@@ -38,7 +38,7 @@ fn refuses(status: u16, body: &'static str) -> Act {
     Act::Status(status, body, None)
 }
 
-fn beside_a_good_one(acts: impl IntoIterator<Item = Act>) -> (Arc<Script>, Pool) {
+fn next_to_a_good_one(acts: impl IntoIterator<Item = Act>) -> (Arc<Script>, Pool) {
     let script = Script::default().host("bad", 1, acts).host("good", 60, [Act::Echo]);
     let script = Arc::new(script);
     let pool = pool(&script, vec![single("bad"), single("good")]);
@@ -52,7 +52,7 @@ fn single(host: &str) -> EndpointConfig {
 #[tokio::test(start_paused = true)]
 async fn a_quick_refusing_endpoint_takes_nothing_from_a_slower_good_one() {
     for (status, body) in REFUSALS {
-        let (script, pool) = beside_a_good_one([refuses(*status, body)]);
+        let (script, pool) = next_to_a_good_one([refuses(*status, body)]);
         let began = Instant::now();
         for _ in 0..40 {
             echoes(&pool, 1, &lane(1)).await;

@@ -243,7 +243,7 @@ proptest! {
 /// The load of a wallet is of hundreds of calls in order; a node fifty times slower than the other
 /// one must not hold it up, whichever is named first.
 #[tokio::test(start_paused = true)]
-async fn a_slow_one_beside_a_fast_one_costs_no_time() {
+async fn a_slow_endpoint_next_to_a_fast_one_costs_no_time() {
     let plan = |ms| Plan { kind: Kind::Works(ms), concurrency: 8, rate: None, batch: 10 };
     for plans in [[plan(80), plan(4_000)], [plan(4_000), plan(80)]] {
         let began = Instant::now();

@@ -45,7 +45,7 @@ async fn a_request_whose_caller_is_not_polled_ends_and_gives_back_its_place() {
 
 /// The owner of a reader may leave its requests alone for a while: the others go on.
 #[tokio::test(start_paused = true)]
-async fn a_waiter_that_nobody_polls_holds_nobody_up() {
+async fn a_waiter_that_is_not_polled_delays_no_other() {
     let limited = EndpointConfig { rate_millihertz: Some(10_000), ..single("one") };
     let narrow = EndpointConfig { concurrency: Some(1), ..single("one") };
     for endpoint in [limited, narrow] {
@@ -67,7 +67,7 @@ async fn a_waiter_that_nobody_polls_holds_nobody_up() {
 
 /// The same for the one who was first, on whom the others could rely to watch the time.
 #[tokio::test(start_paused = true)]
-async fn the_first_waiter_may_be_the_one_that_nobody_polls() {
+async fn the_first_waiter_may_be_the_one_that_is_not_polled() {
     let script = Arc::new(Script::default().host("one", 5, [Act::Echo]));
     let endpoint = EndpointConfig { rate_millihertz: Some(5_000), ..single("one") };
     let pool = pool(&script, vec![endpoint]);
@@ -185,7 +185,7 @@ async fn answers_with_one_entry_too_few_do_not_open_the_breaker() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rate_limit_told_with_a_good_status_makes_longer_pauses_each_time() {
+async fn a_rate_limit_in_a_200_answer_makes_longer_pauses_each_time() {
     let acts = std::iter::repeat_n(Act::Body(RATE_LIMITED), 6).chain([Act::Echo]);
     let script = Arc::new(Script::default().host("one", 1, acts));
     echoes(&pool(&script, vec![at("one")]), 1, &lane(1)).await;

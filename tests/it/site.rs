@@ -120,7 +120,7 @@ async fn the_page_is_packed_where_that_is_wanted_and_has_a_head() {
 }
 
 #[tokio::test]
-async fn chains_tell_their_explorers() {
+async fn chains_name_their_explorers() {
     let world = World::new();
     let chains = json(&get(&world, "/v1/chains", &[]).await);
     let sites: Vec<&str> = chains["chains"]

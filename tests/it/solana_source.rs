@@ -644,7 +644,7 @@ async fn an_empty_answer_to_a_foreign_cursor_ends_no_history() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cut_history_is_told_after_what_there_is() {
+async fn cut_history_is_reported_after_the_rows() {
     let mut chain = Chain::new(10_000);
     for slot in 0..50 {
         chain.add(100 + slot * 100, &[WALLET]);
@@ -662,7 +662,7 @@ async fn cut_history_is_told_after_what_there_is() {
 /// One node keeps all, others do not: the history is whole, whichever of them gives what two answers
 /// to a page are joined of.
 #[tokio::test(start_paused = true)]
-async fn a_pruned_node_beside_a_full_one_cuts_nothing() {
+async fn a_pruned_node_next_to_a_full_one_cuts_nothing() {
     let alike = [(2, &[0][..]), (2, &[1]), (3, &[0, 1]), (3, &[0, 2]), (3, &[1, 2])]
         .map(|(nodes, pruned)| (nodes, pruned, [100; 3]));
     // Two that answer soon are not asked by turns until none is left to ask.
@@ -759,7 +759,7 @@ async fn a_lagging_node_hides_nothing_of_an_account_below_a_span() {
 /// The accounts are listed by a node that lags: a transaction that names only an account unknown to
 /// it must not count as read.
 #[tokio::test(start_paused = true)]
-async fn balances_of_a_node_that_lags_tell_nothing_above_its_head() {
+async fn balances_of_a_lagging_node_prove_nothing_above_its_head() {
     let (account, mut from_the_head) = (key(3), 0);
     for fresh in [0, 1] {
         let mut chain = Chain::new(1000);

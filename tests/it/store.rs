@@ -520,7 +520,7 @@ async fn a_view_stays_as_it_was_while_others_write() {
 
 /// At any moment, a reader's rows, count and coverage belong together.
 #[tokio::test]
-async fn readers_beside_the_writer_see_whole_chunks() {
+async fn readers_next_to_the_writer_see_whole_chunks() {
     let store = arms::embedded();
     let id = id_of(&store, 1).await;
     let done = Arc::new(AtomicBool::new(false));
@@ -608,7 +608,7 @@ async fn closing_writes_what_was_sent() {
 }
 
 #[tokio::test]
-async fn dropping_writes_what_was_sent_even_where_nobody_waits() {
+async fn dropping_writes_what_was_sent_even_if_no_caller_waits() {
     let disk = Disk::default();
     let store = Store::on_backend(disk.clone(), OPTIONS).unwrap();
     let id = id_of(&store, 1).await;

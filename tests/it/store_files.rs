@@ -65,7 +65,7 @@ async fn only_its_owner_can_read_it() {
 }
 
 #[tokio::test]
-async fn a_second_one_is_told_what_to_do() {
+async fn a_second_process_gets_an_error_that_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), OPTIONS).unwrap();
     let error = open(folder.path()).unwrap_err();
@@ -167,7 +167,7 @@ async fn a_damaged_header_is_refused_or_does_no_harm() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_folder_that_cannot_be_made_is_told() {
+async fn a_folder_that_cannot_be_created_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
     let error = open(&folder.path().join("file/data")).unwrap_err();

@@ -286,7 +286,7 @@ async fn an_exchange_of_the_protocol_is_asked_about_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tells_blocks() {
+async fn answers_about_blocks() {
     let net = net(mixed(20), Ways::default());
     let source = source_at(&net);
     let lane = lane();

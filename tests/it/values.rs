@@ -238,8 +238,8 @@ both_arms! {
     a_row_that_is_read_otherwise_keeps_nothing,
     an_exact_value_that_a_second_read_cannot_see_stays,
     rows_that_wait_are_found_filled_once_and_forgotten_with_their_rows,
-    what_came_beside_waits_with_the_rows_and_goes_with_them,
-    what_came_beside_stays_with_rows_that_a_second_read_leaves_out,
+    a_side_payment_waits_with_its_rows_and_goes_with_them,
+    a_side_payment_stays_with_rows_that_a_second_read_leaves_out,
     prices_of_a_chunk_are_kept_by_chain_and_minute,
 }
 
@@ -390,7 +390,7 @@ async fn rows_that_wait_are_found_filled_once_and_forgotten_with_their_rows(stor
 /// A price that came late fills all rows of a transaction as one in time would have: with a fee in
 /// addition to the dollars both sides, with a part of the price the dollars alone.
 #[tokio::test(start_paused = true)]
-async fn what_came_beside_the_dollars_is_known_when_the_price_comes() {
+async fn a_side_payment_is_known_when_the_price_of_the_dollars_comes() {
     let service = Service::new(Mode::Tells(150));
     let world = world(&service);
     let usdc = Address::parse(Family::Solana, USDC).unwrap();
@@ -430,7 +430,7 @@ async fn what_came_beside_the_dollars_is_known_when_the_price_comes() {
     }
 }
 
-async fn what_came_beside_waits_with_the_rows_and_goes_with_them(store: Store) {
+async fn a_side_payment_waits_with_its_rows_and_goes_with_them(store: Store) {
     let id = store.intern(&wallet(1)).await.unwrap().id;
     let write = async |how, side_payment: u64| {
         let rows = pair(15, None, how);
@@ -448,7 +448,7 @@ async fn what_came_beside_waits_with_the_rows_and_goes_with_them(store: Store) {
 }
 
 /// A price that comes later would take what was paid for the tokens' alone.
-async fn what_came_beside_stays_with_rows_that_a_second_read_leaves_out(store: Store) {
+async fn a_side_payment_stays_with_rows_that_a_second_read_leaves_out(store: Store) {
     let id = store.intern(&wallet(1)).await.unwrap().id;
     let rows = pair(15, None, ValueSource::Pending);
     let side_payment = [(rows[0].key.tx, Units::from(5))].into();

@@ -243,7 +243,7 @@ async fn another_node_that_is_of_another_chain_is_named_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_node_that_tells_other_rows_is_a_failure() {
+async fn another_node_with_different_rows_is_a_failure() {
     let model = SolanaModel::new(53);
     let wallet = model.add_named("verified", WalletPlan::trades(80));
     let rows = model.truth(wallet).count();

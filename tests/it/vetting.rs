@@ -69,7 +69,7 @@ async fn a_node_that_was_silent_is_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_of_another_chain_tells_nothing_however_late_it_says_so() {
+async fn a_node_of_another_chain_contributes_nothing_however_late_it_reports_it() {
     for late in [80, 1_500, 4_000] {
         let world = Build { nodes: 2, ..Build::default() }.world();
         let genesis_hash = "4uhcVJyU9pJkvQyS88uRDiswHXSCkY3zQawwpjk2NsNY".to_owned();
@@ -85,7 +85,7 @@ async fn a_node_of_another_chain_tells_nothing_however_late_it_says_so() {
 
 /// It is asked for its chain again and again, and for nothing else, also by calls that name it.
 #[tokio::test(start_paused = true)]
-async fn a_node_of_another_chain_tells_nothing_once_it_is_asked_again() {
+async fn a_node_of_another_chain_contributes_nothing_when_asked_again() {
     let world = Build { nodes: 2, ..Build::default() }.world();
     let genesis_hash = "4uhcVJyU9pJkvQyS88uRDiswHXSCkY3zQawwpjk2NsNY".to_owned();
     world.nodes[0].set_options(NodeOptions { genesis_hash, ..world.nodes[0].options() });

@@ -363,7 +363,7 @@ async fn headers_that_are_too_large_are_refused() {
 }
 
 #[tokio::test]
-async fn one_connection_too_many_is_told_so() {
+async fn one_connection_too_many_gets_an_answer() {
     let world = World::with(ApiLimits { connections_max: 1, ..ApiLimits::default() }, &[]);
     let served = world.serve().await;
     let first = served.open(&path(&wallet(7))).await;

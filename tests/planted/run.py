@@ -17,7 +17,7 @@ import argparse, json, os, pathlib, queue, re, shutil, subprocess, sys, threadin
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COPIES = ROOT / "target" / "planted"
 LEFT_OUT = shutil.ignore_patterns("target", ".git", "blotter-data", "node_modules")
-SIMULATION = "sim::whatever_fails_each_walk_is_the_truth_and_ends_complete"
+SIMULATION = "sim::under_any_failure_each_walk_is_the_truth_and_ends_complete"
 LIBRARIES = {"blotter": "lib"}
 # A defect may make a test wait for ever.
 PATIENCE_S = 1800

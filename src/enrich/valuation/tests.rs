@@ -109,7 +109,7 @@ fn a_token_for_native_coin_gets_no_value_by_a_price() {
 }
 
 #[test]
-fn native_coin_beside_the_dollars_is_a_fee_or_a_part_of_the_price() {
+fn native_coin_next_to_dollars_is_a_fee_or_a_part_of_the_price() {
     with_coins(|coins| {
         let rows = || vec![sale(mint(USDC), 2_000_000_000), purchase(coin(9), 7)];
         assert_eq!(priced(coins, rows(), E / 100), [Some(E); 2]);

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_tells_what_it_is_sure_of() {
+    fn an_answer_gives_only_prices_that_are_certain() {
         let body = br#"{"coins":{"coingecko:solana":{"symbol":"SOL","prices":[
             {"timestamp":100,"price":150.25,"confidence":0.99},
             {"timestamp":200,"price":151,"confidence":0.5},

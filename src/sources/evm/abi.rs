@@ -171,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_is_read_or_refused(
+        fn any_input_is_read_or_refused(
             data in proptest::collection::vec(any::<u8>(), 0..300), count in 0_usize..9,
             small in proptest::collection::vec(0_usize..200, 0..12),
         ) {

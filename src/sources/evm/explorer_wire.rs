@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_tell_what_to_do() {
+    fn error_texts_are_classified() {
         for (text, expected) in [
             ("Max rate limit reached, please use API Key for higher rate limit", "slow"),
             ("Max calls per sec rate limit reached (3/sec)", "slow"),

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rollup_adds_its_data_fee_or_does_not_tell() {
+    fn a_rollup_adds_its_data_fee_or_reports_none() {
         let with = r#"{"gasUsed":"0x64","effectiveGasPrice":"0x3","l1Fee":"0x7"}"#;
         let without = r#"{"gasUsed":"0x64","effectiveGasPrice":"0x3"}"#;
         costs(8453, with, Some(307));

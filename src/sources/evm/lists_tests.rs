@@ -235,21 +235,21 @@ async fn run(way: Discovery, seed: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_explorer_tells_what_the_chain_holds() {
+async fn the_explorer_returns_what_the_chain_holds() {
     for seed in 1..100 {
         run(Discovery::Explorer, seed).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn asset_transfers_tell_what_the_chain_holds() {
+async fn asset_transfers_return_what_the_chain_holds() {
     for seed in 1..100 {
         run(Discovery::Alchemy, seed).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_gateway_tells_what_the_chain_holds() {
+async fn the_gateway_returns_what_the_chain_holds() {
     for seed in 1..100 {
         run(Discovery::Portal, seed).await;
     }
@@ -279,7 +279,7 @@ async fn an_endpoint_that_lags_is_not_believed_above_its_head() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_tells_its_own_head() {
+async fn each_reports_its_own_head() {
     let lag = HashMap::from([("one".to_owned(), 30)]);
     let model = model(&[], 1_000, Ways { lag, ..Ways::default() });
     // That of account lists is below what they are seen to hold.

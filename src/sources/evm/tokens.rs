@@ -387,7 +387,7 @@ mod tests {
 
     /// The same with and without the contract, and where its calls return nothing.
     #[tokio::test(start_paused = true)]
-    async fn tokens_tell_what_they_can_with_and_without_the_contract() {
+    async fn tokens_are_read_with_and_without_the_multicall_contract() {
         for (has_contract, multicall) in [(true, true), (true, false), (false, false)] {
             let contracts = Contracts { multicall, ..Contracts::default() };
             let metas = metas(has_contract, contracts).await;

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_comes_is_read_or_refused() {
+    fn any_input_is_read_or_refused() {
         let mints = Mints::default();
         for text in ["null", "{}", "{\"transactions\":[]}"] {
             let raw = RawValue::from_string(text.to_owned()).unwrap();

@@ -48,8 +48,8 @@ impl World {
         assert!(rows.len() <= wanted.len(), "{} rows, {} true ones", rows.len(), wanted.len());
         for (at, (row, fact)) in rows.iter().zip(wanted).enumerate() {
             let at = at + client.walk.rows;
-            let what = || told_apart(row, fact, rows, truth.all());
-            assert!(fact.is_told_by(row), "row {at} of a walk from {head}: {}", what());
+            let what = || difference(row, fact, rows, truth.all());
+            assert!(fact.states_value_of(row), "row {at} of a walk from {head}: {}", what());
         }
     }
 
@@ -172,10 +172,10 @@ impl World {
         assert_eq!(rows.len(), known.len(), "rows stored and true");
         let is_exact = self.way == Way::Solana;
         let fits = |row: &Row, fact: &Fact| {
-            if is_exact { fact.is_told_by(row) } else { fact.is_shown_by(row) }
+            if is_exact { fact.states_value_of(row) } else { fact.is_shown_by(row) }
         };
         for (row, fact) in rows.iter().zip(known) {
-            let what = || told_apart(row, fact, &rows, truths[wallet].all());
+            let what = || difference(row, fact, &rows, truths[wallet].all());
             assert!(fits(row, fact), "stored: {}", what());
         }
     }
@@ -247,8 +247,8 @@ impl World {
         for (at, row) in rows.iter().enumerate() {
             let fact = known.next().map(|(_, fact)| fact);
             let Some(fact) = fact else { panic!("row {at} is not true: {row:?}") };
-            let what = || told_apart(row, fact, &rows, truths[wallet].all());
-            assert!(fact.is_told_by(row), "row {at}: {}", what());
+            let what = || difference(row, fact, &rows, truths[wallet].all());
+            assert!(fact.states_value_of(row), "row {at}: {}", what());
         }
         assert_eq!(known.next(), None, "covered and not stored");
     }
@@ -268,7 +268,7 @@ impl World {
 }
 
 /// A row that is not the one it should be: what it is instead, and where the other one is.
-fn told_apart(row: &Row, fact: &Fact, rows: &[Row], truth: &[Fact]) -> String {
+fn difference(row: &Row, fact: &Fact, rows: &[Row], truth: &[Fact]) -> String {
     let place = |id: (TxId, u16)| {
         let reported = rows.iter().position(|row| (row.trade.key.tx, row.trade.key.leg) == id);
         let is = truth.iter().position(|fact| (fact.tx, fact.leg) == id);

@@ -72,7 +72,7 @@ const FRESHNESS: Duration = Duration::from_secs(11);
 const LIAR_SEEDS: u64 = 100;
 
 #[test]
-fn whatever_fails_each_walk_is_the_truth_and_ends_complete() {
+fn under_any_failure_each_walk_is_the_truth_and_ends_complete() {
     let usual = KEPT_SEEDS.iter().copied().chain(0..seeds::usual(SEEDS));
     run_all(Way::Solana, (usual, THREADS), run);
 }

@@ -144,22 +144,22 @@ impl Fact {
     pub(crate) fn is_shown_by(&self, row: &Row) -> bool {
         let trade = &row.trade;
         match (trade.valued, self.told) {
-            (ValueSource::Direct | ValueSource::Route, _) | (_, None) => self.is_told_by(row),
+            (ValueSource::Direct | ValueSource::Route, _) | (_, None) => self.states_value_of(row),
             (ValueSource::Pending | ValueSource::Unknown, Some(_)) => {
                 let bare = Self { told: None, by_price: None, by_token: None, ..*self };
-                bare.is_told_by(row)
+                bare.states_value_of(row)
             }
             (_, Some(told)) => {
                 let by_token = Some((told, told));
                 let priced = Self { told: None, by_price: Some(told), by_token, ..*self };
-                priced.is_told_by(row)
+                priced.states_value_of(row)
             }
         }
     }
 
     /// A value in the transaction is exact; a value by a price is near the one by the model's
     /// price; an unknown one is null.
-    pub(crate) fn is_told_by(&self, row: &Row) -> bool {
+    pub(crate) fn states_value_of(&self, row: &Row) -> bool {
         let (trade, key) = (&row.trade, row.trade.key);
         let worth = |low: Units, high: Units| {
             let native = trade.native.unwrap_or_default() * Units::from(100);
@@ -190,7 +190,7 @@ impl Fact {
 #[track_caller]
 pub(crate) fn same(rows: &[Row], truth: &[Fact]) {
     let equal =
-        |at: usize| rows.get(at).zip(truth.get(at)).is_some_and(|(row, f)| f.is_told_by(row));
+        |at: usize| rows.get(at).zip(truth.get(at)).is_some_and(|(row, f)| f.states_value_of(row));
     if let Some(at) = (0..rows.len().max(truth.len())).find(|at| !equal(*at)) {
         let (got, want) = (rows.get(at), truth.get(at));
         panic!("row {at} of {} (truth {}):\n {got:?}\n {want:?}", rows.len(), truth.len());
