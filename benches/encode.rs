@@ -72,9 +72,9 @@ fn whole(criterion: &mut Criterion, rows: &[Row]) {
         group.bench_function(name, |b| {
             b.iter(|| {
                 out.clear();
-                let told: Vec<_> =
-                    black_box(rows).iter().map(|row| Told::new(row, base58)).collect();
-                serde_json::to_writer(&mut out, &told).unwrap();
+                let rows: Vec<_> =
+                    black_box(rows).iter().map(|row| SerdeRow::new(row, base58)).collect();
+                serde_json::to_writer(&mut out, &rows).unwrap();
             });
         });
         // The same bytes, but for the brackets of the array.
@@ -105,7 +105,7 @@ fn bs58_text(bytes: &[u8]) -> String {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
+struct SerdeRow {
     signature: String,
     side: &'static str,
     token: String,
@@ -116,7 +116,7 @@ struct Told {
     block_time: String,
 }
 
-impl Told {
+impl SerdeRow {
     fn new(row: &Row, base58: Base58) -> Self {
         let trade = &row.trade;
         let number =

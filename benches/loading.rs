@@ -56,7 +56,7 @@ const SINGLE: Allowed = Allowed { rate: Some(CALLS_A_SECOND), concurrency: 16, b
 const BATCHES: Allowed = Allowed { rate: Some(CALLS_A_SECOND), concurrency: 16, batch: 20 };
 const NO_RATE: Allowed = Allowed { rate: None, concurrency: 8, batch: 10 };
 
-fn told(allowed: Allowed) -> String {
+fn name_of(allowed: Allowed) -> String {
     let limit = match allowed.rate {
         Some(rate) => format!("{rate} calls a second"),
         None => format!("{} requests at a time", allowed.concurrency),
@@ -110,7 +110,7 @@ async fn alone(way: Way, allowed: Allowed, transactions: u64) -> Line {
     let read = world.read().await[0];
     assert!(read.rows > 0, "{way:?}");
     Line {
-        what: format!("{}, {}", way.name(), told(allowed)),
+        what: format!("{}, {}", way.name(), name_of(allowed)),
         took: read.whole,
         least: allowed.least(&world.counts()),
         floor: FLOOR,
@@ -127,7 +127,7 @@ async fn together(way: Way, allowed: Allowed, transactions: u64) -> [Line; 2] {
     let last = reads.iter().map(|read| read.whole).max().unwrap();
     let first = reads.iter().map(|read| read.first).max().unwrap();
     let all: Duration = reads.iter().map(|read| read.whole).sum();
-    let what = format!("{}, {WALLETS} wallets at once, {}", way.name(), told(allowed));
+    let what = format!("{}, {WALLETS} wallets at once, {}", way.name(), name_of(allowed));
     let line = |what: String, least: Duration, floor: f64| Line {
         what,
         took: last,
@@ -142,7 +142,7 @@ async fn together(way: Way, allowed: Allowed, transactions: u64) -> [Line; 2] {
 }
 
 /// A slow endpoint next to a fast one, against the fast one alone.
-async fn beside_a_slow_one(way: Way, allowed: Allowed, transactions: u64) -> Line {
+async fn next_to_a_slow_one(way: Way, allowed: Allowed, transactions: u64) -> Line {
     let read = async |trips: &[Duration]| -> (Read, Calls) {
         let world = World::new(way, 1, transactions, allowed, trips);
         (world.read().await[0], Calls::of(&world))
@@ -152,7 +152,11 @@ async fn beside_a_slow_one(way: Way, allowed: Allowed, transactions: u64) -> Lin
     let (mixed, calls) = read(&[TRIP * SLOWER, TRIP]).await;
     assert_eq!(alone.rows, mixed.rows, "{way:?}");
     Line {
-        what: format!("{}, {}, a node {SLOWER} times slower next to it", way.name(), told(allowed)),
+        what: format!(
+            "{}, {}, a node {SLOWER} times slower next to it",
+            way.name(),
+            name_of(allowed)
+        ),
         took: mixed.whole,
         least: alone.whole,
         floor: FLOOR_SLOW,
@@ -164,7 +168,7 @@ async fn beside_a_slow_one(way: Way, allowed: Allowed, transactions: u64) -> Lin
 enum Case {
     Alone(Way, Allowed),
     Together(Way, Allowed),
-    BesideSlow(Way, Allowed),
+    NextToSlow(Way, Allowed),
 }
 
 fn cases() -> Vec<Case> {
@@ -184,9 +188,9 @@ fn cases() -> Vec<Case> {
     cases.push(Case::Alone(Way::Solana, NO_RATE));
     cases.push(Case::Together(Way::Solana, BATCHES));
     cases.push(Case::Together(logs, BATCHES));
-    cases.push(Case::BesideSlow(Way::Solana, BATCHES));
+    cases.push(Case::NextToSlow(Way::Solana, BATCHES));
     for way in [Way::Solana, lists, logs, Way::TronLists] {
-        cases.push(Case::BesideSlow(way, NO_RATE));
+        cases.push(Case::NextToSlow(way, NO_RATE));
     }
     cases
 }
@@ -198,7 +202,9 @@ async fn run(case: Case, transactions: u64) -> Vec<Line> {
             let each = transactions / u64::try_from(WALLETS).unwrap();
             together(way, allowed, each.max(50)).await.into()
         }
-        Case::BesideSlow(way, allowed) => vec![beside_a_slow_one(way, allowed, transactions).await],
+        Case::NextToSlow(way, allowed) => {
+            vec![next_to_a_slow_one(way, allowed, transactions).await]
+        }
     }
 }
 
@@ -322,9 +328,9 @@ fn on_paused_time<T>(work: impl Future<Output = T>) -> T {
 
 fn name(case: &Case) -> String {
     match case {
-        Case::Alone(way, allowed) => format!("{}, {}", way.name(), told(*allowed)),
+        Case::Alone(way, allowed) => format!("{}, {}", way.name(), name_of(*allowed)),
         Case::Together(way, _) => format!("{} together", way.name()),
-        Case::BesideSlow(way, _) => format!("{} next to a slow one", way.name()),
+        Case::NextToSlow(way, _) => format!("{} next to a slow one", way.name()),
     }
 }
 

@@ -26,8 +26,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let decoded = decode(&Registry::embedded()?, &wallet, &transaction);
     for trade in &decoded.trades {
         let side = if trade.side == Side::Buy { "buy " } else { "sell" };
-        let told = decoded.decimals.iter().find(|(mint, _)| *mint == trade.mint);
-        let amount = match (trade.units, told) {
+        let decimals = decoded.decimals.iter().find(|(mint, _)| *mint == trade.mint);
+        let amount = match (trade.units, decimals) {
             (Some(units), Some((_, decimals))) => {
                 Decimal { units, decimals: *decimals }.to_string()
             }

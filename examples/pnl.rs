@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("all\t{}\t{}\t{}", totals.buys, totals.sells, totals.realised.decimal(decimals));
     eprintln!(
         "without an amount: {}, without a native value: {} (left out of the gains)",
-        totals.untold, totals.unvalued
+        totals.without_amount, totals.unvalued
     );
     Ok(())
 }

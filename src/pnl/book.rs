@@ -67,7 +67,7 @@ impl Book {
         // No token has more than the integer holds: such an amount counts as unknown.
         let known = entry.quantity.filter(|quantity| !quantity.is_zero());
         let Some((quantity, sum)) = known.and_then(|q| Some((q, ever.checked_add(q)?))) else {
-            position.untold += 1;
+            position.without_amount += 1;
             return None;
         };
         *ever = sum;

@@ -199,7 +199,7 @@ impl Object<'_> {
     fn sums(&mut self, totals: &TokenPosition, native_decimals: u8) {
         self.count("buys", totals.buys);
         self.count("sells", totals.sells);
-        self.count("withoutAmount", totals.untold);
+        self.count("withoutAmount", totals.without_amount);
         self.count("withoutValue", totals.unvalued);
         let native = |units| Some(Decimal { units, decimals: native_decimals });
         self.number("spent", native(totals.spent));

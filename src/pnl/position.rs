@@ -13,7 +13,7 @@ pub struct TokenPosition {
     pub buys: u64,
     pub sells: u64,
     /// Rows without an amount. Only `buys` or `sells` counts them as well.
-    pub untold: u64,
+    pub without_amount: u64,
     /// Rows with an amount and without a native value.
     pub unvalued: u64,
     pub bought: Units,
@@ -71,7 +71,7 @@ impl TokenPosition {
         let sum = |total: &mut Units, part: Units| *total = total.saturating_add(part);
         self.buys += position.buys;
         self.sells += position.sells;
-        self.untold += position.untold;
+        self.without_amount += position.without_amount;
         self.unvalued += position.unvalued;
         sum(&mut self.spent, position.spent);
         sum(&mut self.received, position.received);

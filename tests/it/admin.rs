@@ -38,7 +38,7 @@ fn history(server: &Server, wallet: &str, key: &str) -> String {
 fn a_server_is_copied_while_it_serves_and_the_copy_serves_the_same() {
     let place = Place::new();
     let demo = place.serve(&DEMO);
-    let (key, wallet) = (demo.told("key"), demo.told("wallet"));
+    let (key, wallet) = (demo.printed("key"), demo.printed("wallet"));
     let page: Value = serde_json::from_str(
         &demo.get(&format!("/v1/wallets/{wallet}/history?limit=10"), &key).body,
     )
@@ -71,7 +71,7 @@ fn a_server_is_copied_while_it_serves_and_the_copy_serves_the_same() {
 fn a_wallet_is_forgotten_and_the_file_compacted_while_it_serves() {
     let place = Place::new();
     let demo = place.serve(&DEMO);
-    let (key, wallet) = (demo.told("key"), demo.told("wallet"));
+    let (key, wallet) = (demo.printed("key"), demo.printed("wallet"));
     let trades = history(&demo, &wallet, &key);
     let count = serde_json::from_str::<Value>(&trades).unwrap().as_array().unwrap().len();
     let forgotten = admin(&place, &["forget", &wallet]);
@@ -106,7 +106,7 @@ fn status_loads_and_pauses_are_shown() {
         "--large",
         "300000",
     ]);
-    let (key, wallet) = (demo.told("key"), demo.told("large"));
+    let (key, wallet) = (demo.printed("key"), demo.printed("large"));
     assert_eq!(admin(&place, &["pause"]), json!({"paused": true}));
     // A stream that is cut goes on in the background, which is paused.
     let mut stream = std::net::TcpStream::connect(&demo.address).unwrap();
@@ -323,7 +323,7 @@ fn a_reload_under_64_streams_loses_none() {
         "--large",
         "20000",
     ]);
-    let (rpc, wallet) = (demo.told("node:"), demo.told("large"));
+    let (rpc, wallet) = (demo.printed("node:"), demo.printed("large"));
     let config = |wait: &str, url: &str| {
         format!(
             "[server]\nstream_window = '120s'\npage_wait = '{wait}'\n[chains.sol]\nrpc = ['{url}']\n"
@@ -375,7 +375,7 @@ fn a_reload_under_64_streams_loses_none() {
 fn each_request_is_one_line_of_the_access_log_without_its_wallet() {
     let place = Place::new().variable("BLOTTER_LOG_ACCESS", "access.ndjson");
     let demo = place.serve(&DEMO);
-    let (key, wallet) = (demo.told("key"), demo.told("wallet"));
+    let (key, wallet) = (demo.printed("key"), demo.printed("wallet"));
     let path = format!("/v1/wallets/{wallet}/history");
     let stream = demo.get(&path, &key);
     let page = demo.get(&format!("{path}?limit=3"), &key);

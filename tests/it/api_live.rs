@@ -28,7 +28,7 @@ fn plan(trades: u64) -> WalletPlan {
 }
 
 /// Signature, side and mint of each row.
-fn told(rows: &[Value]) -> Vec<[String; 3]> {
+fn received(rows: &[Value]) -> Vec<[String; 3]> {
     let field = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
     rows.iter().map(|row| ["signature", "side", "tokenMint"].map(|name| field(row, name))).collect()
 }
@@ -64,12 +64,12 @@ async fn pages_and_a_stream_of_unknown_wallets_are_the_models_rows() {
     let api = api(&world, ApiLimits::default());
     let (streamed, paged) = (world.add("streamed", plan(900)), world.add("paged", plan(400)));
     let stream = lines(&get(&api, &path(&streamed)).await);
-    assert_eq!(told(&trades_of(&stream)), truth(&world, streamed));
+    assert_eq!(received(&trades_of(&stream)), truth(&world, streamed));
     let last = stream.last().unwrap();
     assert_eq!(last["complete"], true);
     assert_eq!(last["firstTrade"], trades_of(&stream).last().unwrap()["blockTime"]);
     let (rows, _) = page_through(&api, &paged, 70).await;
-    assert_eq!(told(&rows), truth(&world, paged));
+    assert_eq!(received(&rows), truth(&world, paged));
     assert_eq!(trades_of(&lines(&get(&api, &path(&paged)).await)), rows);
 }
 
@@ -93,5 +93,5 @@ async fn a_stream_that_its_window_cuts_is_resumed_to_the_end() {
         next = format!("{}?cursor={}", path(&wallet), last["cursor"].as_str().unwrap());
     }
     assert!(cuts > 0);
-    assert_eq!(told(&rows), truth(&world, wallet));
+    assert_eq!(received(&rows), truth(&world, wallet));
 }

@@ -129,14 +129,14 @@ fn the_truth_is_what_the_transactions_moved() {
         let truth: Vec<TrueTrade> = model.truth(address).collect();
         for rows in truth.chunk_by(|a, b| a.hash == b.hash) {
             let moved = moved(&node, wrapped, &wallet, &hash(rows[0].hash));
-            let told: BTreeMap<String, i128> = rows
+            let returned: BTreeMap<String, i128> = rows
                 .iter()
                 .map(|row| {
                     let units: i128 = row.units.to();
                     (lower(row.token), if row.side == Side::Buy { units } else { -units })
                 })
                 .collect();
-            assert_eq!(moved.tokens, told, "{:?}", rows[0].kind);
+            assert_eq!(moved.tokens, returned, "{:?}", rows[0].kind);
             if let [row] = rows {
                 let native: i128 = row.native.unwrap().to();
                 let expected = if row.side == Side::Buy { -native } else { native };
@@ -185,10 +185,10 @@ fn balances_and_nonces_follow_the_transactions() {
             });
             if next != Some(height) {
                 let block = format!("{height:#x}");
-                let told = ask(&node, "eth_getBalance", json!([wallet, block]));
-                assert_eq!(i128::try_from(number(&told)).unwrap(), balance, "{at} {hash}");
-                let told = ask(&node, "eth_getTransactionCount", json!([wallet, block]));
-                assert_eq!(number(&told), sent);
+                let returned = ask(&node, "eth_getBalance", json!([wallet, block]));
+                assert_eq!(i128::try_from(number(&returned)).unwrap(), balance, "{at} {hash}");
+                let returned = ask(&node, "eth_getTransactionCount", json!([wallet, block]));
+                assert_eq!(number(&returned), sent);
             }
         }
     }
@@ -401,8 +401,8 @@ fn account_lists_return_what_the_chain_does() {
     reversed.reverse();
     assert_eq!(json!(reversed), sorted("asc"));
     assert_eq!(of(&list("tokentx", "")), tokens);
-    let told = list("txlistinternal", "");
-    let told: i128 = told
+    let returned = list("txlistinternal", "");
+    let returned: i128 = returned
         .as_array()
         .unwrap()
         .iter()
@@ -412,7 +412,7 @@ fn account_lists_return_what_the_chain_does() {
             if row["to"] == wallet.as_str() { value } else { -value }
         })
         .sum();
-    assert_eq!(told, calls);
+    assert_eq!(returned, calls);
 }
 
 #[test]
@@ -576,9 +576,9 @@ fn all_chains_come_out_of_one_number() {
         assert_eq!(paths.rpc, format!("evm/{slug}"));
         let nodes = chains.nodes();
         let (_, node) = nodes.iter().find(|(path, _)| *path == paths.rpc).unwrap();
-        let told = number(&ask(node, "eth_chainId", json!([])));
+        let returned = number(&ask(node, "eth_chainId", json!([])));
         let expected = registry.chain_named(slug).unwrap().chain_id.unwrap();
-        assert_eq!(told, u128::from(expected));
+        assert_eq!(returned, u128::from(expected));
         let all = [paths.explorer.unwrap(), paths.portal.unwrap()];
         assert!(all.iter().all(|path| nodes.iter().any(|(name, _)| name == path)));
     }

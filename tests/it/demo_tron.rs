@@ -60,9 +60,9 @@ impl World {
         let info = self.post("walletsolidity/gettransactioninfobyid", body).to_string();
         let mut tx = parse(tx.as_bytes(), info.as_bytes()).unwrap();
         if let Some(id) = tx.unresolved_exchange() {
-            let told = self.post("wallet/getexchangebyid", json!({"id": id}));
+            let returned = self.post("wallet/getexchangebyid", json!({"id": id}));
             let asset = |name: &str| {
-                let text = hex::decode(told[name].as_str().unwrap()).unwrap();
+                let text = hex::decode(returned[name].as_str().unwrap()).unwrap();
                 match text.as_slice() {
                     b"_" => Asset::Trx,
                     digits => Asset::Trc10(std::str::from_utf8(digits).unwrap().parse().unwrap()),
@@ -207,8 +207,8 @@ fn tokens_report_names_and_decimals_in_every_interface() {
     let usdt = Address::parse(Family::Tron, "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t").unwrap();
     let to = hex::encode(usdt.bytes());
     let body = json!({"contract_address": format!("41{to}"), "function_selector": "decimals()"});
-    let told = world.post("wallet/triggerconstantcontract", body);
-    assert_eq!(told["constant_result"][0], format!("{:064x}", 6));
+    let returned = world.post("wallet/triggerconstantcontract", body);
+    assert_eq!(returned["constant_result"][0], format!("{:064x}", 6));
     let call = json!([{"jsonrpc": "2.0", "id": 1, "method": "eth_call",
         "params": [{"to": format!("0x{to}"), "data": "0x313ce567"}, "latest"]}]);
     assert_eq!(world.post("jsonrpc", call)[0]["result"], format!("0x{:064x}", 6));

@@ -82,8 +82,8 @@ impl World {
             let chunk = match reader.next().await {
                 Ok(Some(chunk)) => chunk,
                 Ok(None) => break,
-                Err(told) => {
-                    error = Some(told);
+                Err(failure) => {
+                    error = Some(failure);
                     break;
                 }
             };

@@ -206,7 +206,7 @@ fn cursors_stay_valid_across_a_compaction_and_a_restored_backup() {
     let place = Place::new();
     let demo = ["demo", "--listen", "127.0.0.1:0", "--large", "300", "--data-dir", "data"];
     let server = place.serve(&demo);
-    let (key, wallet) = (server.told("key"), server.told("wallet"));
+    let (key, wallet) = (server.printed("key"), server.printed("wallet"));
     // Reads it whole, so that nothing below is loaded again.
     let first = page(&server, &wallet, &key, "");
     let cursor = first["cursor"].as_str().unwrap().to_owned();
@@ -219,7 +219,7 @@ fn cursors_stay_valid_across_a_compaction_and_a_restored_backup() {
     }
     for folder in ["data", "copy"] {
         let server = place.serve(&[&demo[..5], &["--data-dir", folder]].concat());
-        let key = server.told("key");
+        let key = server.printed("key");
         assert!(below(&server, &wallet, &key, &cursor) == rest, "{folder}");
         stop(server);
     }

@@ -536,12 +536,12 @@ fn an_event_that_states_the_payout_values_a_sell() {
         let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, kyber));
         logs.push(unwrap(kyber, 100));
         let native = word([0xee; 20]);
-        let told = [word(WALLET), word(AAA), native, word(receiver), number(500), number(99)];
+        let stated = [word(WALLET), word(AAA), native, word(receiver), number(500), number(99)];
         logs.push(log(
             kyber,
             "Swapped(address,address,address,address,uint256,uint256)",
             &[],
-            &told,
+            &stated,
         ));
         case(logs).to(kyber).unknown()
     };
@@ -632,14 +632,14 @@ fn a_known_router_needs_no_event() {
 fn a_smart_account_pays_by_inner_calls() {
     let mut operated = buy().from(OTHER).to(entry_point()).value(3);
     operated.tx.logs.push(operation(WALLET, ZERO));
-    let told = operated.clone().calls(&[call(WALLET, ROUTER, 100), call(ROUTER, weth(), 100)]);
-    told.gives(&[('b', AAA, 500, Some(100))]);
+    let traced = operated.clone().calls(&[call(WALLET, ROUTER, 100), call(ROUTER, weth(), 100)]);
+    traced.gives(&[('b', AAA, 500, Some(100))]);
     // What it pays for the network is outside of the trade.
     let paid =
         [call(WALLET, entry_point(), 7), call(WALLET, ROUTER, 100), call(ROUTER, weth(), 100)];
     operated.clone().calls(&paid).gives(&[('b', AAA, 500, Some(100))]);
     // The bundler's value is not the wallet's.
-    told.of(OTHER).gives_none(None);
+    traced.of(OTHER).gives_none(None);
     operated.unknown().gives(&[('b', AAA, 500, None)]);
 }
 
@@ -665,8 +665,8 @@ fn the_zero_address_sponsors_nothing() {
 fn an_account_with_code_calls_itself() {
     // EIP-7702: sender and recipient are the wallet, what it gives is inside.
     let itself = buy().to(WALLET).value(0);
-    let told = itself.clone().calls(&[call(WALLET, ROUTER, 100), call(ROUTER, weth(), 100)]);
-    told.gives(&[('b', AAA, 500, Some(100))]);
+    let traced = itself.clone().calls(&[call(WALLET, ROUTER, 100), call(ROUTER, weth(), 100)]);
+    traced.gives(&[('b', AAA, 500, Some(100))]);
     itself.unknown().gives(&[('b', AAA, 500, None)]);
 }
 
@@ -737,10 +737,10 @@ fn a_launchpad_may_mint_what_it_sells() {
     let four = account("5c952063c7fc8610ffdb798152d69f0b9550762b");
     let signature =
         "TokenPurchase(address,address,uint256,uint256,uint256,uint256,uint256,uint256)";
-    let told = [word(AAA), word(WALLET), number(1), number(500), number(99), number(1)];
+    let stated = [word(AAA), word(WALLET), number(1), number(500), number(99), number(1)];
     let logs = vec![
         transfer(AAA, four, WALLET, 500),
-        log(four, signature, &[], &[&told[..], &[number(0); 2]].concat()),
+        log(four, signature, &[], &[&stated[..], &[number(0); 2]].concat()),
     ];
     let bought = case(logs).on("bsc").to(four).value(120).calls(&[call(four, WALLET, 20)]);
     bought.gives(&[('b', AAA, 500, Some(100))]);

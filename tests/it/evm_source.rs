@@ -184,9 +184,9 @@ fn truth(net: &Net, low: Height, high: Height) -> Vec<(Height, Word)> {
 
 #[tokio::test(start_paused = true)]
 async fn gives_every_transaction_that_may_be_a_trade_once() {
-    for tells_time in [false, true] {
+    for gives_time in [false, true] {
         let chain = busy_chain(2000, 5_000_000, 1);
-        let net = Net::new(chain, vec![Ways { tells_time, ..Ways::default() }]);
+        let net = Net::new(chain, vec![Ways { gives_time, ..Ways::default() }]);
         let got = read(&source_with(&net, 1, 20), all()).await;
         assert_eq!(got.error, None);
         got.is(truth(&net, 0, Height::MAX));
@@ -194,7 +194,7 @@ async fn gives_every_transaction_that_may_be_a_trade_once() {
         // Blocks with several wanted transactions are requested with their receipts.
         let by_block = net.calls("eth_getBlockReceipts");
         let headers = net.calls("eth_getBlockByNumber").saturating_sub(by_block);
-        assert_eq!(headers <= 100, tells_time, "times in logs cost a block of many: {headers}");
+        assert_eq!(headers <= 100, gives_time, "times in logs cost a block of many: {headers}");
     }
 }
 
@@ -228,7 +228,7 @@ async fn nodes_with_limits_and_faults_cost_no_transaction() {
             range_max: [u64::MAX, 500, 2_000, 10_000][usize::try_from((seed + at) % 4).unwrap()],
             results_max: [usize::MAX, 60, 20][usize::try_from((seed / 2 + at) % 3).unwrap()],
             says: says[usize::try_from((seed + at) % 3).unwrap()],
-            tells_time: at == 0,
+            gives_time: at == 0,
             null_every: 17 + seed,
             misplaces_every: 23,
             too_many_every: 13,
@@ -282,7 +282,7 @@ async fn a_flood_of_spam_is_cheap() {
     }
     place(&mut chain, 900_000, 9);
     place(&mut chain, 500, 9);
-    let net = Net::new(chain, vec![Ways { tells_time: true, ..Ways::default() }]);
+    let net = Net::new(chain, vec![Ways { gives_time: true, ..Ways::default() }]);
     let got = read(&source_with(&net, 1, 100), all()).await;
     assert_eq!(got.error, None);
     got.is(truth(&net, 0, Height::MAX));
@@ -580,15 +580,15 @@ async fn native_coin_comes_from_any_endpoint_that_has_it() {
         let got = read(&source_with(&net, 1, 10), all()).await;
         assert_eq!(got.error, None);
         got.is(truth(&net, 0, Height::MAX));
-        let told = hashes.map(|hash| got.native[&hash].clone());
-        assert_eq!(told, expected, "{ways:?}");
+        let values = hashes.map(|hash| got.native[&hash].clone());
+        assert_eq!(values, expected, "{ways:?}");
     }
 }
 
 /// Of a contract that paid coin, and of a sale of which more went on than came to the wallet.
 #[tokio::test(start_paused = true)]
 async fn who_produced_a_block_is_read_where_a_trade_may_hang_on_it() {
-    for tells_time in [false, true] {
+    for gives_time in [false, true] {
         let mut chain = Chain::new(100_000);
         let paying = chain.add(50_000, &OTHER, &WALLET).swap().transfer(&WALLET, &UNKNOWN, 7);
         let paying = paying.call(&WALLET, &PRODUCER, 9).hash;
@@ -596,12 +596,12 @@ async fn who_produced_a_block_is_read_where_a_trade_may_hang_on_it() {
         let plain = place(&mut chain, 70_000, 9).call(&UNKNOWN, &OTHER, 30).hash;
         let wrapped = account("0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2");
         let wrapping = place(&mut chain, 80_000, 9).call(&UNKNOWN, &wrapped, 31).hash;
-        let net = Net::new(chain, vec![Ways { tells_time, ..Ways::default() }]);
+        let net = Net::new(chain, vec![Ways { gives_time, ..Ways::default() }]);
         let got = read(&source_with(&net, 1, 10), all()).await;
         assert_eq!(got.error, None);
         got.is(truth(&net, 0, Height::MAX));
         let known = [paying, outbid, plain, wrapping].map(|hash| got.producers[&hash]);
-        assert_eq!(known, [Some(PRODUCER), Some(PRODUCER), None, None], "{tells_time}");
+        assert_eq!(known, [Some(PRODUCER), Some(PRODUCER), None, None], "{gives_time}");
     }
 }
 

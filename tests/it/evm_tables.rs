@@ -50,12 +50,12 @@ fn account(address: &blotter::domain::Address) -> Account {
 fn reference_pools_are_pools_of_the_coin_and_a_stablecoin() {
     let registry = Registry::embedded().unwrap();
     let evm = registry.chains().iter().filter(|chain| chain.family == Family::Evm);
-    let told: Vec<&Chain> = evm.filter(|chain| !chain.reference_pools.is_empty()).collect();
-    let slugs: Vec<&str> = told.iter().map(|chain| chain.slug.as_str()).collect();
+    let listed: Vec<&Chain> = evm.filter(|chain| !chain.reference_pools.is_empty()).collect();
+    let slugs: Vec<&str> = listed.iter().map(|chain| chain.slug.as_str()).collect();
     let small = ["arbitrum", "optimism", "polygon", "celo"];
     let large = ["eth", "base", "bsc", "hyperevm", "monad", "robinhood"];
     assert_eq!(slugs, [large.as_slice(), &small].concat());
-    for chain in told {
+    for chain in listed {
         let coin = account(&chain.wrapped_native);
         let derived: Vec<Account> = registry
             .evm()

@@ -53,8 +53,8 @@ fn check_balance(explained: &Value, decimals: usize) {
         .map(|movement| units(&movement["came"], decimals) - units(&movement["went"], decimals))
         .sum();
     let trades = list("trades");
-    let told = ["movement", "route", "order"];
-    if trades.iter().any(|trade| !told.contains(&text(trade, "valueFrom"))) {
+    let known = ["movement", "route", "order"];
+    if trades.iter().any(|trade| !known.contains(&text(trade, "valueFrom"))) {
         return;
     }
     let rows: i128 = trades
@@ -235,8 +235,8 @@ fn check_legs(explained: &Value, legs: &[&evm::TrueTrade], decimals: usize) {
         let is_leg = |row: &&Value| row["side"] == side && row["tokenMint"] == mint.as_str();
         let row = rows.iter().find(is_leg).unwrap_or_else(|| panic!("{leg:?}: {explained:#}"));
         if let Some(native) = leg.native {
-            let told = units(&row["amountSol"], decimals).to_string();
-            assert_eq!(told, native.to_string(), "{explained:#}");
+            let known = units(&row["amountSol"], decimals).to_string();
+            assert_eq!(known, native.to_string(), "{explained:#}");
         }
     }
 }

@@ -389,7 +389,7 @@ async fn a_wallet_that_loads_while_it_is_filtered_gives_all_that_match() {
     };
     let expected = truth(&world, wallet, |row| row.venue == venue && Some(row.time) < filter.to);
     assert!(expected.len() > 10);
-    let (mut told, mut resume) = (Vec::new(), None);
+    let (mut read, mut resume) = (Vec::new(), None);
     loop {
         let request = WalkRequest {
             filter: filter.clone(),
@@ -400,7 +400,7 @@ async fn a_wallet_that_loads_while_it_is_filtered_gives_all_that_match() {
         let end = loop {
             match walk.next().await {
                 Step::Rows(rows) => {
-                    told.extend(rows.bare().iter().map(|row| row.key.tx.to_string()));
+                    read.extend(rows.bare().iter().map(|row| row.key.tx.to_string()));
                 }
                 Step::End(end) => break end,
             }
@@ -411,7 +411,7 @@ async fn a_wallet_that_loads_while_it_is_filtered_gives_all_that_match() {
             break;
         }
     }
-    assert_eq!(told, expected);
+    assert_eq!(read, expected);
     let counted = world.history.usage(KeyId(1)).await.unwrap();
     assert_eq!(counted, u64::try_from(expected.len()).unwrap());
 }

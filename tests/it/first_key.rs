@@ -59,8 +59,8 @@ fn a_demo_touches_no_store_that_no_demo_made() {
     let demo = ["demo", "--large", "10", "--listen", "127.0.0.1:0"];
     let elsewhere = Place::new();
     let node = elsewhere.serve(&[&demo[..], &["--node", "127.0.0.1:0"]].concat());
-    let wallet = node.told("wallet");
-    let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &node.told("node:"));
+    let wallet = node.printed("wallet");
+    let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &node.printed("node:"));
     let read = ["history", &wallet, "--format", "csv", "--data-dir", "data"];
     let rows = place.run(&read).stdout;
     let on_it = [&demo[..], &["--seed", "2", "--data-dir", "data"]].concat();
@@ -72,7 +72,7 @@ fn a_demo_touches_no_store_that_no_demo_made() {
     let again = [&demo[..], &["--data-dir", "own"]].concat();
     for _ in 0..2 {
         let mut server = place.serve(&again);
-        assert_eq!(server.get("/v1/usage", &server.told("key")).status, 200);
+        assert_eq!(server.get("/v1/usage", &server.printed("key")).status, 200);
         server.child.kill().unwrap();
         server.child.wait().unwrap();
     }
@@ -91,7 +91,7 @@ fn a_demo_that_fails_makes_no_key_and_one_that_runs_makes_one() {
     }
     let args = [&demo[..], &["127.0.0.1:0", "--data-dir", "data"]].concat();
     let server = place.serve(&args);
-    assert_eq!(server.get("/v1/usage", &server.told("key")).status, 200);
+    assert_eq!(server.get("/v1/usage", &server.printed("key")).status, 200);
     assert_eq!(names(&place), [json!("demo")]);
     let lines = audit(&place);
     assert_eq!(lines.len(), 1, "{lines:?}");

@@ -25,7 +25,7 @@ const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--data-dir", "dat
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Signature and token of a row.
-type Told = (String, String);
+type RowId = (String, String);
 
 fn shim(folder: &Path) -> PathBuf {
     let (source, shim) = (folder.join("freeze.c"), folder.join("freeze.so"));
@@ -37,7 +37,7 @@ fn shim(folder: &Path) -> PathBuf {
 }
 
 /// The rows of all whole lines of what came.
-fn rows(answer: &[u8]) -> Vec<Told> {
+fn rows(answer: &[u8]) -> Vec<RowId> {
     let text = String::from_utf8_lossy(answer);
     let values = text.split('\n').filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let trades = values.flat_map(|line| line["trades"].as_array().cloned().unwrap_or_default());
@@ -47,7 +47,7 @@ fn rows(answer: &[u8]) -> Vec<Told> {
 
 /// The outcome of a run: the rows that were delivered before the freeze, if it froze at all.
 struct Run {
-    delivered: Vec<Told>,
+    delivered: Vec<RowId>,
     froze: bool,
 }
 
@@ -148,7 +148,7 @@ async fn every_sync_frozen_in_turn_loses_nothing_that_was_delivered() {
     let loopback = Loopback::bind(0, nodes, LoopbackLimits::default()).await.unwrap();
     let (url, handle) = (loopback.url("node"), loopback.handle());
     let running = tokio::task::JoinSet::from_iter([loopback.run()]);
-    let truth: Vec<Told> =
+    let truth: Vec<RowId> =
         model.truth(wallet).map(|t| (t.signature.to_string(), t.mint.to_string())).collect();
     let history = format!("/v1/wallets/{wallet}/history");
     let frozen = tokio::task::spawn_blocking(move || freeze_each(&url, &history, &truth));
@@ -163,7 +163,7 @@ async fn every_sync_frozen_in_turn_loses_nothing_that_was_delivered() {
 }
 
 /// How many syncs there were, and how many rows were delivered before all freezes.
-fn freeze_each(url: &str, history: &str, truth: &[Told]) -> (usize, usize) {
+fn freeze_each(url: &str, history: &str, truth: &[RowId]) -> (usize, usize) {
     let scratch = tempfile::tempdir().unwrap();
     let (shim, mut delivered) = (shim(scratch.path()), 0);
     for at in 1.. {
@@ -197,7 +197,7 @@ fn freeze_each(url: &str, history: &str, truth: &[Told]) -> (usize, usize) {
 }
 
 /// What was delivered is on the disk: there is no node to read it from again.
-fn check_delivered(bench: &Bench, at: usize, durable: &Path, delivered: &[Told]) {
+fn check_delivered(bench: &Bench, at: usize, durable: &Path, delivered: &[RowId]) {
     if delivered.is_empty() {
         return;
     }

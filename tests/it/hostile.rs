@@ -22,7 +22,7 @@ fn send(server: &Server, bytes: &[u8]) -> Option<u16> {
 
 fn demo(place: &Place) -> (Server, String, String) {
     let server = place.serve(&["demo", "--listen", "127.0.0.1:0", "--node", "127.0.0.1:0"]);
-    let (key, wallet) = (server.told("key"), server.told("wallet"));
+    let (key, wallet) = (server.printed("key"), server.printed("wallet"));
     (server, key, wallet)
 }
 

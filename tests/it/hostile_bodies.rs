@@ -19,7 +19,7 @@ const OWNER: &str = "7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU";
 
 fn demo(place: &Place) -> (Server, String) {
     let server = place.serve(&["demo", "--listen", "127.0.0.1:0"]);
-    let key = server.told("key");
+    let key = server.printed("key");
     (server, key)
 }
 

@@ -77,7 +77,7 @@ fn first_key(server: &Server) -> String {
 fn a_full_disk_is_reported_and_stored_rows_are_still_served() {
     let elsewhere = Place::new();
     let demo = elsewhere.serve(&["demo", "--listen", "127.0.0.1:0", "--node", "127.0.0.1:0"]);
-    let (large, node) = (demo.told("wallet"), demo.told("node:"));
+    let (large, node) = (demo.printed("wallet"), demo.printed("node:"));
     let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &node);
     let mut server = place.serve(&SERVE);
     let key = first_key(&server);
@@ -197,7 +197,7 @@ fn a_store_that_cannot_be_written_is_served() {
     let key = made["key"].as_str().unwrap();
     let serve = || {
         let mut command = unprivileged(&place, &SERVE);
-        command.env("BLOTTER_CHAINS_SOL_RPC", demo.told("node:"));
+        command.env("BLOTTER_CHAINS_SOL_RPC", demo.printed("node:"));
         place.serve_by(command, "serve")
     };
     for crashed in [false, true] {
@@ -245,7 +245,7 @@ fn a_folder_that_becomes_read_only_is_served_on() {
     let key = made["key"].as_str().unwrap();
     let serve = || {
         let mut command = unprivileged(&place, &SERVE);
-        command.env("BLOTTER_CHAINS_SOL_RPC", demo.told("node:"));
+        command.env("BLOTTER_CHAINS_SOL_RPC", demo.printed("node:"));
         place.serve_by(command, "serve")
     };
     let mut server = serve();

@@ -40,7 +40,7 @@ fn open_handed(place: &Place, node: &str, args: &[&str]) {
 fn all_files_are_readable_by_their_owner_alone() {
     let elsewhere = Place::new();
     let demo = elsewhere.serve(&["demo", "--listen", "127.0.0.1:0", "--node", "127.0.0.1:0"]);
-    let node = demo.told("node:");
+    let node = demo.printed("node:");
     for first in [&["keys", "create"][..], &["history", WALLET, "--limit", "1"]] {
         let place = Place::new();
         let data = place.path().join("data");
@@ -75,7 +75,7 @@ fn all_files_are_readable_by_their_owner_alone() {
 fn files_put_back_with_everybodys_rights_are_made_private() {
     let elsewhere = Place::new();
     let demo = elsewhere.serve(&["demo", "--listen", "127.0.0.1:0", "--node", "127.0.0.1:0"]);
-    let node = demo.told("node:");
+    let node = demo.printed("node:");
     let place = Place::new();
     let data = place.path().join("data");
     open_handed(&place, &node, &["keys", "create"]);

@@ -34,14 +34,14 @@ fn server(
 ) -> (SocketAddr, mpsc::Receiver<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let (told, asked) = mpsc::channel();
+    let (sender, asked) = mpsc::channel();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
             let request = request(&mut stream);
             // The client hangs up where it has seen enough, and the test ends where it is done.
             let _ = stream.write_all(&answer(&request));
-            if told.send(request).is_err() {
+            if sender.send(request).is_err() {
                 return;
             }
         }
@@ -178,8 +178,8 @@ async fn json_beyond_reason_ends_in_an_error() {
                 assert!(read.is_err());
             }
             Err(error) => {
-                let told = error.to_string();
-                assert!(told.len() < 1000 && !told.contains("planted"), "{}", told.len());
+                let shown = error.to_string();
+                assert!(shown.len() < 1000 && !shown.contains("planted"), "{}", shown.len());
                 assert!(!matches!(error, UpstreamError::NoEndpoint));
             }
         }
@@ -200,7 +200,7 @@ fn tls_server() -> (SocketAddr, rustls::RootCertStore, mpsc::Receiver<usize>) {
         .unwrap();
     let (config, listener) = (Arc::new(config), TcpListener::bind("127.0.0.1:0").unwrap());
     let address = listener.local_addr().unwrap();
-    let (told, heard) = mpsc::channel();
+    let (sender, heard) = mpsc::channel();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(stream) = stream else { return };
@@ -209,7 +209,7 @@ fn tls_server() -> (SocketAddr, rustls::RootCertStore, mpsc::Receiver<usize>) {
             let mut tls = rustls::StreamOwned::new(connection, stream);
             let heard = tls.read(&mut [0; 4096]).unwrap_or(0);
             let _ = tls.write_all(&whole("", b"{}"));
-            if told.send(heard).is_err() {
+            if sender.send(heard).is_err() {
                 return;
             }
         }

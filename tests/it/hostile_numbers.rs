@@ -42,7 +42,7 @@ const ODD: [&str; 20] = [
 /// Side, token, units, native.
 type Row = (Side, Address, Option<Units>, Option<Units>);
 
-fn told(trades: &[DecodedTrade]) -> Vec<Row> {
+fn rows(trades: &[DecodedTrade]) -> Vec<Row> {
     trades.iter().map(|t| (t.side, t.mint, t.units, t.native)).collect()
 }
 
@@ -108,7 +108,7 @@ fn solana_numbers_beyond_range() {
         let answer: Value = serde_json::from_slice(&raw(&node, &signature)).unwrap();
         check(&format!("{signature}"), &[answer], |texts| {
             let tx = solana::parse(texts[0].as_bytes()).ok()?;
-            Some(told(&solana::decode(&registry, &key, &tx).trades))
+            Some(rows(&solana::decode(&registry, &key, &tx).trades))
         });
     }
 }
@@ -137,7 +137,7 @@ fn evm_numbers_beyond_range() {
         check(&format!("{kind:?}"), &answers, |texts| {
             let mut tx = evm::parse(texts[0].as_bytes(), texts[1].as_bytes()).ok()?;
             tx.native = evm::NativeFlows::Calls(evm::parse_trace(texts[2].as_bytes()).ok()?);
-            Some(told(&evm::decode(registry.evm(), chain, &account, &tx).trades))
+            Some(rows(&evm::decode(registry.evm(), chain, &account, &tx).trades))
         });
     }
 }
@@ -162,7 +162,7 @@ fn tron_numbers_beyond_range() {
         let answers = [ask("gettransactionbyid"), ask("gettransactioninfobyid")];
         check(&format!("{hash}"), &answers, |texts| {
             let tx = tron::parse(texts[0].as_bytes(), texts[1].as_bytes()).ok()?;
-            Some(told(&tron::decode(registry.tron(), chain, &account, &tx).trades))
+            Some(rows(&tron::decode(registry.tron(), chain, &account, &tx).trades))
         });
     }
 }

@@ -83,7 +83,7 @@ async fn a_stream_killed_again_and_again_gives_each_trade_once() {
     let loopback = Loopback::bind(0, nodes, LoopbackLimits::default()).await.unwrap();
     let (url, handle) = (loopback.url("node"), loopback.handle());
     let running = tokio::task::JoinSet::from_iter([loopback.run()]);
-    let truths: Vec<Vec<Told>> = wallets
+    let truths: Vec<Vec<RowId>> = wallets
         .iter()
         .map(|w| model.truth(*w).map(|t| (t.signature.to_string(), t.mint.to_string())).collect())
         .collect();
@@ -99,7 +99,7 @@ async fn a_stream_killed_again_and_again_gives_each_trade_once() {
 }
 
 /// Signature and token of a row.
-type Told = (String, String);
+type RowId = (String, String);
 
 /// A client that goes on from its last cursor, and begins anew when it has all.
 #[derive(Debug, Default)]
@@ -107,7 +107,7 @@ struct Reader {
     /// Number of its wallet.
     of: usize,
     wallet: String,
-    rows: Vec<Told>,
+    rows: Vec<RowId>,
     cursor: String,
     walks: usize,
 }
@@ -118,7 +118,7 @@ impl Reader {
     }
 
     /// Takes a line in; true where it was the last one of the whole history.
-    fn take(&mut self, line: &Value, truth: &[Told]) -> bool {
+    fn take(&mut self, line: &Value, truth: &[RowId]) -> bool {
         for trade in line["trades"].as_array().into_iter().flatten() {
             let text = |name: &str| trade[name].as_str().unwrap().to_owned();
             self.rows.push((text("signature"), text("tokenMint")));
@@ -136,7 +136,7 @@ impl Reader {
 }
 
 /// Kills the server after a few lines each time; in the end every client gets all.
-fn stream_through_kills(url: &str, mut readers: Vec<Reader>, truths: &[Vec<Told>]) -> usize {
+fn stream_through_kills(url: &str, mut readers: Vec<Reader>, truths: &[Vec<RowId>]) -> usize {
     let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", url);
     let mut server = serve(&place);
     let key = server.stderr.lines().find(|line| line.starts_with("blt_")).unwrap().to_owned();

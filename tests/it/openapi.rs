@@ -44,19 +44,23 @@ fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
 #[track_caller]
 fn described(document: &Value, route: &str, method: &str, response: &Response<Bytes>) {
     let status = response.status().as_u16().to_string();
-    let told = &document["paths"][route][method]["responses"][&status];
-    assert!(told.is_object(), "{method} {route} does not describe {status}: {}", text(response));
-    let told = resolved(document, told);
+    let described = &document["paths"][route][method]["responses"][&status];
+    assert!(
+        described.is_object(),
+        "{method} {route} does not describe {status}: {}",
+        text(response)
+    );
+    let described = resolved(document, described);
     for name in response.headers().keys().map(http::HeaderName::as_str) {
-        let is_told = told["headers"]
+        let is_described = described["headers"]
             .as_object()
             .unwrap()
             .keys()
             .any(|known| known.eq_ignore_ascii_case(name));
-        assert!(is_told || COMMON.contains(&name), "{route} {status}: header {name}");
+        assert!(is_described || COMMON.contains(&name), "{route} {status}: header {name}");
     }
     let kind = header(response, "content-type").unwrap().split(';').next().unwrap();
-    let schema = &told["content"][kind]["schema"];
+    let schema = &described["content"][kind]["schema"];
     assert!(schema.is_object(), "{route} {status}: {kind}");
     if kind.ends_with("json") && !kind.ends_with("ndjson") {
         check(document, schema, &json(response)).unwrap();
@@ -312,10 +316,10 @@ fn every_code_of_an_error_is_described() {
         .map(|code| format!("/errors/{code}"))
         .collect();
     let document = document();
-    let told = &document["components"]["schemas"]["Problem"]["properties"]["type"]["enum"];
-    let told: BTreeSet<String> =
-        told.as_array().unwrap().iter().map(|code| code.as_str().unwrap().to_owned()).collect();
-    assert_eq!(told, codes);
+    let listed = &document["components"]["schemas"]["Problem"]["properties"]["type"]["enum"];
+    let listed: BTreeSet<String> =
+        listed.as_array().unwrap().iter().map(|code| code.as_str().unwrap().to_owned()).collect();
+    assert_eq!(listed, codes);
 }
 
 /// An explanation names a row's own native coin by what the rows around it are explained with.

@@ -124,7 +124,7 @@ fn what_has_no_value_is_never_guessed() {
         assert_eq!((realised(&p), whole(p.unvalued_cost), p.unvalued, p.judged), (0, 30, 1, 0));
         // A row without an amount is counted and moves nothing.
         let p = position(method, &[buy(6, 60), entry(Side::Sell, None, Some(9))]);
-        assert_eq!((whole(p.open), whole(p.received), p.sells, p.untold), (6, 0, 1, 1));
+        assert_eq!((whole(p.open), whole(p.received), p.sells, p.without_amount), (6, 0, 1, 1));
     }
 }
 
@@ -138,7 +138,7 @@ fn the_widest_amounts_do_not_overflow() {
     };
     for method in METHODS {
         let p = position(method, &[huge(Side::Buy, u128::MAX), huge(Side::Buy, 1)]);
-        assert_eq!((p.untold, p.buys), (1, 2), "a second such amount is more than can be");
+        assert_eq!((p.without_amount, p.buys), (1, 2), "a second such amount is more than can be");
         let half = BookEntry { quantity: Some(Units::MAX >> 1), ..huge(Side::Sell, 5) };
         let p = position(method, &[huge(Side::Buy, u128::MAX), half]);
         // floor((2^128 - 1) * (2^255 - 1) / (2^256 - 1)) = 2^127 - 1.
@@ -441,18 +441,18 @@ fn check_demo(place: &Place, chain: &str, decimals: usize, wallet: &str, truth: 
     let mut without_value = 0;
     for trade in truth.into_iter().rev() {
         let (native, amount) = &rows[&(trade.signature, trade.mint.clone())];
-        let told = (!native.is_empty()).then(|| units_of(native, decimals));
+        let value = (!native.is_empty()).then(|| units_of(native, decimals));
         if trade.native.is_some() {
-            assert_eq!(told, trade.native);
+            assert_eq!(value, trade.native);
         }
         let book = expected.entry(trade.mint).or_default();
         if amount.is_empty() {
             continue;
         }
-        without_value += u64::from(told.is_none());
+        without_value += u64::from(value.is_none());
         match trade.side {
-            Side::Buy => book.lots.push_back((trade.units, told)),
-            Side::Sell => book.sell(trade.units, told),
+            Side::Buy => book.lots.push_back((trade.units, value)),
+            Side::Sell => book.sell(trade.units, value),
         }
     }
     let ran = place.run(&["pnl", wallet, "--chain", chain, "--format", "json"]);

@@ -104,10 +104,11 @@ async fn estimates_are_near_the_truth() {
     for every in [300, 3_600] {
         let service = Service::new(every);
         let times: Vec<UnixSeconds> = (0..1_000).map(|n| UnixSeconds(NOW - n * 7_907)).collect();
-        let told = candles(&service).prices("base", &times, &lane()).await.unwrap();
+        let prices = candles(&service).prices("base", &times, &lane()).await.unwrap();
         let mut errors = Errors::default();
-        for (time, told) in times.iter().zip(&told) {
-            errors.add(told.map(|told| Units::from(told.0)), Units::from(service.truth(time.0).0));
+        for (time, price) in times.iter().zip(&prices) {
+            errors
+                .add(price.map(|price| Units::from(price.0)), Units::from(service.truth(time.0).0));
         }
         let asked = service.asked.lock().unwrap();
         eprintln!("candles every {every} s: {errors}, {} requests for 1,000", asked.len());

@@ -95,8 +95,8 @@ async fn a_price_depends_on_its_slot_alone_and_is_asked_once() {
         let alone = source(&node, true).native_prices(&[*moment], &lane()).await.unwrap();
         assert_eq!(alone, [*expected]);
     }
-    let nobody = source(&node, false).native_prices(&at, &lane()).await.unwrap();
-    assert!(nobody.iter().all(Option::is_none));
+    let none = source(&node, false).native_prices(&at, &lane()).await.unwrap();
+    assert!(none.iter().all(Option::is_none));
 }
 
 /// Some first answers about blocks are spoilt, and then all of them.

@@ -152,7 +152,7 @@ fn is_covered(stderr: &str) {
 fn the_demo_streams_pages_and_is_read_by_every_way() {
     let place = Place::new();
     let demo = place.serve(&["demo", "--listen", "127.0.0.1:0", "--node", "127.0.0.1:0"]);
-    let (key, wallet, node) = (demo.told("key"), demo.told("wallet"), demo.told("node:"));
+    let (key, wallet, node) = (demo.printed("key"), demo.printed("wallet"), demo.printed("node:"));
     let path = format!("/v1/wallets/{wallet}/history");
 
     let stream = demo.get(&path, &key);
@@ -214,7 +214,7 @@ fn the_large_wallet_of_the_demo_trades_on_where_that_is_asked_for() {
     let place = Place::new().variable("BLOTTER_SERVER_STREAM_WINDOW", "12s");
     let args = ["demo", "--listen", "127.0.0.1:0", "--large", "20", "--trade-every", "1"];
     let demo = place.serve(&args);
-    let (key, wallet) = (demo.told("key"), demo.told("large"));
+    let (key, wallet) = (demo.printed("key"), demo.printed("large"));
     let stream = demo.get(&format!("/v1/wallets/{wallet}/history?follow=1"), &key);
     assert!(stream.body.contains("\"live\":true"), "{}", stream.body);
 }

@@ -277,13 +277,13 @@ async fn pages_of_a_web_server_take_no_method_away() {
 /// Nodes name the key in their answers, and what they said last is shown to everybody.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_repeats_its_key_does_not_reveal_it() {
-    let told = r#"{"id":0,"error":{"code":-32000,
+    let answer = r#"{"id":0,"error":{"code":-32000,
         "message":"key path-key-1234 or query-key-9876 or head-key-5555 is over its quota"}}"#;
     let refused = r#"{"id":0,"error":{"code":-32602,"message":"bad key path-key-1234"}}"#;
     let url = "http://one/v2/path-key-1234?api-key=query-key-9876";
     let header = ("authorization".to_owned(), SecretText::new("Bearer head-key-5555"));
     let endpoint = EndpointConfig { headers: vec![header], ..EndpointConfig::new(url) };
-    for (body, words) in [(told, "over its quota"), (refused, "bad key")] {
+    for (body, words) in [(answer, "over its quota"), (refused, "bad key")] {
         let script = Arc::new(Script::default().host("one", 1, [Act::Body(body)]));
         let pool = pool(&script, vec![endpoint.clone()]);
         let refused = pool.call("echo", json!([1]), &lane(1)).await;

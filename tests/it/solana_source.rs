@@ -80,9 +80,9 @@ impl Got {
     /// The last report of each account.
     fn known(&self) -> Vec<SourceAccount> {
         let mut last: Vec<SourceAccount> = Vec::new();
-        for told in &self.accounts {
-            last.retain(|other| other.account != told.account);
-            last.push(*told);
+        for account in &self.accounts {
+            last.retain(|other| other.account != account.account);
+            last.push(*account);
         }
         last
     }

@@ -684,10 +684,10 @@ async fn too_many_missing_transactions_are_an_error() {
 #[tokio::test(start_paused = true)]
 async fn a_null_about_a_token_is_no_answer() {
     let mints: Vec<Address> = (1..60).map(|number| Address::Tron([number; 20])).collect();
-    for (null_tokens, told) in [(0, 59), (1, 59), (u64::MAX, 0)] {
+    for (null_tokens, count) in [(0, 59), (1, 59), (u64::MAX, 0)] {
         let net = net(Chain::new(100), Ways { null_tokens, ..Ways::default() });
         let metas = source(&[("node", &net)]).tokens(&mints, &lane()).await.unwrap_or_default();
-        assert_eq!(metas.len(), told, "{null_tokens}");
+        assert_eq!(metas.len(), count, "{null_tokens}");
         assert!(metas.iter().all(|meta| meta.decimals == Some(2) && meta.symbol.is_some()));
     }
 }

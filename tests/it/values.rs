@@ -27,7 +27,7 @@ use crate::support::world::{Build, World, finish, pages};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// Dollars for the coin, at every time.
-    Tells(u32),
+    Price(u32),
     KnowsNone,
     Refuses,
     Silent,
@@ -57,18 +57,18 @@ impl Transport for Service {
         state.1 += 1;
         let digits = request.url.expose().split(|c: char| !c.is_ascii_digit());
         let record = |dollars, time: &str| format!(r#"{{"timestamp":{time},"price":{dollars}}}"#);
-        let told: Vec<String> = match state.0 {
+        let stated: Vec<String> = match state.0 {
             Mode::Silent => return Box::pin(future::pending()),
             Mode::Refuses => {
                 let refused = Err(TransportError::Connect("refused".to_owned()));
                 return Box::pin(future::ready(refused));
             }
             Mode::KnowsNone => Vec::new(),
-            Mode::Tells(dollars) => {
+            Mode::Price(dollars) => {
                 digits.filter(|text| text.len() == 10).map(|time| record(dollars, time)).collect()
             }
         };
-        let list = told.join(",");
+        let list = stated.join(",");
         let body = format!(r#"{{"coins":{{"coingecko:solana":{{"prices":[{list}]}}}}}}"#);
         let response = Response { status: 200, retry_after: None, body: body.into() };
         Box::pin(future::ready(Ok(response)))
@@ -123,7 +123,7 @@ fn values(rows: &[Row]) -> Vec<(Option<Units>, ValueSource)> {
 
 #[tokio::test(start_paused = true)]
 async fn dollars_are_valued_alike_in_streams_pages_and_after_a_restart() {
-    let service = Service::new(Mode::Tells(150));
+    let service = Service::new(Mode::Price(150));
     let world = world(&service);
     let wallet = dollar_trader(&world, 600);
     let rows = stream(&world, wallet).await;
@@ -136,7 +136,7 @@ async fn dollars_are_valued_alike_in_streams_pages_and_after_a_restart() {
     // Sixty times of the service at once.
     assert!(service.asked() * 4 < 600, "{} calls", service.asked());
     // The service's answers from now on.
-    service.set(Mode::Tells(9));
+    service.set(Mode::Price(9));
     assert_eq!(values(&pages(&world, wallet, 7).await), values(&rows));
     let counted: u64 = world.history.metrics().values.iter().map(|(_, count)| count).sum();
     assert_eq!(counted, u64::try_from(rows.len()).unwrap());
@@ -184,15 +184,15 @@ async fn what_a_failing_service_left_open_is_filled_in_later() {
     let world = world(&service);
     let wallet = dollar_trader(&world, 600);
     let before = stream(&world, wallet).await;
-    let (learned, pending, told) = check(&before);
+    let (learned, pending, stated) = check(&before);
     assert!(pending >= 200, "{pending} rows wait");
     // Also by a server that was started anew.
     let world = world.restart().await;
     tokio::time::sleep(Duration::from_secs(100)).await;
-    assert_eq!(check(&stream(&world, wallet).await), (learned, pending, told));
-    service.set(Mode::Tells(150));
+    assert_eq!(check(&stream(&world, wallet).await), (learned, pending, stated));
+    service.set(Mode::Price(150));
     let after = wait_for_values(&world, wallet).await;
-    assert_eq!(check(&after), (learned + pending, 0, told));
+    assert_eq!(check(&after), (learned + pending, 0, stated));
     assert_eq!(wanted(&world.store).await, 0);
     // What had a value kept it.
     for (before, after) in before.iter().zip(&after) {
@@ -206,12 +206,12 @@ async fn what_an_earlier_call_left_open_is_filled_in_at_once_where_that_is_asked
     let service = Service::new(Mode::Refuses);
     let world = world(&service);
     let wallet = dollar_trader(&world, 600);
-    let (learned, pending, told) = check(&stream(&world, wallet).await);
+    let (learned, pending, stated) = check(&stream(&world, wallet).await);
     assert!(pending >= 200, "{pending} rows wait");
     let world = world.restart().await;
-    service.set(Mode::Tells(150));
+    service.set(Mode::Price(150));
     world.history.complete_values(&wallet).await;
-    assert_eq!(check(&stream(&world, wallet).await), (learned + pending, 0, told));
+    assert_eq!(check(&stream(&world, wallet).await), (learned + pending, 0, stated));
     assert_eq!(wanted(&world.store).await, 0);
 }
 
@@ -228,10 +228,10 @@ async fn a_silent_service_holds_a_stream_up_once_and_not_for_long() {
     let rows = stream(&world, wallet).await;
     let waited = begun.elapsed();
     assert!(waited <= plain + Duration::from_secs(4), "{waited:?} against {plain:?}");
-    let (learned, pending, told) = check(&rows);
-    service.set(Mode::Tells(150));
+    let (learned, pending, stated) = check(&rows);
+    service.set(Mode::Price(150));
     let after = wait_for_values(&world, wallet).await;
-    assert_eq!(check(&after), (learned + pending, 0, told));
+    assert_eq!(check(&after), (learned + pending, 0, stated));
 }
 
 both_arms! {
@@ -391,7 +391,7 @@ async fn rows_that_wait_are_found_filled_once_and_forgotten_with_their_rows(stor
 /// addition to the dollars both sides, with a part of the price the dollars alone.
 #[tokio::test(start_paused = true)]
 async fn a_side_payment_is_known_when_the_price_of_the_dollars_comes() {
-    let service = Service::new(Mode::Tells(150));
+    let service = Service::new(Mode::Price(150));
     let world = world(&service);
     let usdc = Address::parse(Family::Solana, USDC).unwrap();
     let token = TokenRecord {

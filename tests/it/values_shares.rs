@@ -44,7 +44,7 @@ struct True {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum References {
-    Told,
+    Readable,
     /// The chain has none.
     Absent,
     /// No node returns logs, and there is no gateway.
@@ -206,7 +206,7 @@ async fn check_share(slug: &str, calls_per_moment: (u64, u64)) {
     };
     let mut asked = [0; 2];
     let mut rows = Vec::new();
-    let both = [References::Absent, References::Told];
+    let both = [References::Absent, References::Readable];
     for (references, asked) in both.into_iter().zip(&mut asked) {
         let source = demo.source(references);
         rows = settled(&demo.history(&source), demo.wallet(address)).await;
@@ -296,7 +296,7 @@ async fn learned(slug: &str, seconds: u64, references: References) -> (Errors, u
     settled(&history, demo.wallet(teacher)).await;
     let rows = settled(&history, demo.wallet(learner)).await;
     let found = by_place(&rows);
-    let (mut errors, mut told, mut all) = (Errors::default(), 0, 0);
+    let (mut errors, mut learned, mut all) = (Errors::default(), 0, 0);
     for t in demo.truth(learner) {
         if t.native.is_some() || !demo.is_dollar(&t.token) {
             continue;
@@ -305,11 +305,11 @@ async fn learned(slug: &str, seconds: u64, references: References) -> (Errors, u
         all += 1;
         // Where no price was learned, another trade of the token may give one.
         let is_learned = row.trade.valued == ValueSource::Learned;
-        told += usize::from(is_learned);
+        learned += usize::from(is_learned);
         let native = row.trade.native.filter(|_| is_learned);
         errors.add(native, demo.worth(t.units, t.height));
     }
-    (errors, told * 100 / all)
+    (errors, learned * 100 / all)
 }
 
 #[tokio::test(start_paused = true)]

@@ -99,7 +99,7 @@ impl<C: Fn() -> Count> Output<C> {
             quantity(p.open_unvalued),
             average.map(|cost| cost.to_string()).unwrap_or_default(),
             quantity(p.unmatched),
-            p.untold.to_string(),
+            p.without_amount.to_string(),
             p.unvalued.to_string(),
             value(p.spent),
             value(p.received),
@@ -274,8 +274,10 @@ impl<C: Fn() -> Count> Output<C> {
 
     /// Trades without a value or an amount, with the tokens that have them.
     fn unknowns(&self) -> Vec<(&'static str, String)> {
-        let counts: [(&str, CountOf); 2] =
-            [("trades without value", |p| p.unvalued), ("trades without amount", |p| p.untold)];
+        let counts: [(&str, CountOf); 2] = [
+            ("trades without value", |p| p.unvalued),
+            ("trades without amount", |p| p.without_amount),
+        ];
         let mut lines = Vec::new();
         for (name, count) in counts {
             let named: Vec<String> = self

@@ -90,9 +90,9 @@ fn movements(scene: &Scene<'_>) -> Vec<Movement> {
     let mut native = Flow::default();
     let mut tokens = Vec::new();
     for (asset, flow) in ledger.of(wallet) {
-        let told_by_balance = matches!(tx.native, NativeFlows::Net { .. });
+        let is_net = matches!(tx.native, NativeFlows::Net { .. });
         match asset {
-            Moved::Native if told_by_balance => {}
+            Moved::Native if is_net => {}
             _ if ledger.is_measure(asset) => native.join(flow),
             Moved::Token(token) => tokens.push((token, flow)),
             Moved::Native => {}

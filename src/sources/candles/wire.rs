@@ -41,7 +41,7 @@ const CONFIDENCE_MIN: Price = Price(900_000_000_000);
 /// The records of a coin; `None` where the answer is none. A coin that it does not know is left out.
 pub(super) fn records(body: &[u8], coin: &str) -> Option<Vec<Record>> {
     let answer: Answer<'_> = serde_json::from_slice(body).ok()?;
-    let Some(told) = answer.coins.get(coin) else { return Some(Vec::new()) };
+    let Some(listed) = answer.coins.get(coin) else { return Some(Vec::new()) };
     let sure = |row: &&Row<'_>| {
         row.confidence.and_then(|c| decimal(c.get())).is_none_or(|c| c >= CONFIDENCE_MIN)
     };
@@ -49,7 +49,7 @@ pub(super) fn records(body: &[u8], coin: &str) -> Option<Vec<Record>> {
         let price = decimal(row.price.get()).filter(|price| price.0 > 0)?;
         Some(Record { time: row.timestamp, price })
     };
-    Some(told.prices.iter().filter(sure).filter_map(record).collect())
+    Some(listed.prices.iter().filter(sure).filter_map(record).collect())
 }
 
 /// Digits before the point that a price may have: far above any, far below what overflows.

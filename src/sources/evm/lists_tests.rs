@@ -143,7 +143,7 @@ pub(super) fn check(
         assert!(has_calls || candidate.calls.is_none(), "no source lists calls");
         if let Some(calls) = &candidate.calls {
             let mine = |from: &Account, to: &Account| *from == WALLET || *to == WALLET;
-            let mut told: Vec<NativeMove> =
+            let mut listed: Vec<NativeMove> =
                 calls.iter().filter(|c| mine(&c.from, &c.to)).copied().collect();
             let mut real: Vec<NativeMove> = tx
                 .calls
@@ -152,9 +152,9 @@ pub(super) fn check(
                 .map(|(from, to, v)| NativeMove { from: *from, to: *to, value: Units::from(*v) })
                 .collect();
             let key = |call: &NativeMove| (call.from, call.to, call.value);
-            told.sort_by_key(key);
+            listed.sort_by_key(key);
             real.sort_by_key(key);
-            assert_eq!(told, real);
+            assert_eq!(listed, real);
         }
         if let Some(whole) = &candidate.whole {
             assert_eq!((whole.block, whole.index, whole.from), (tx.block, tx.index, tx.from));

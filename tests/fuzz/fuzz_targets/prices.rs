@@ -53,7 +53,7 @@ fn seeds() -> Vec<Vec<u8>> {
         Sample::evm(chain("base"), None, 3),
         Sample::tron(None, 3, true),
     ];
-    let told = (1..)
+    let events = (1..)
         .zip(samples)
         .map(|(choice, sample)| [vec![choice], sample.record(|node| ask(choice, node))].concat());
     let record = |moment: &Moment| {
@@ -65,7 +65,7 @@ fn seeds() -> Vec<Vec<u8>> {
         r#"get/batchHistorical {{"coins":{{"coingecko:ethereum":{{"symbol":"ETH","prices":[{}]}}}}}}"#,
         records.join(",")
     );
-    told.chain([[b"\0".to_vec(), body.into_bytes()].concat()]).collect()
+    events.chain([[b"\0".to_vec(), body.into_bytes()].concat()]).collect()
 }
 
 fn attempt(bytes: &[u8]) {

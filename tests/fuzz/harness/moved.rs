@@ -24,7 +24,7 @@ fn tail(word: &Word) -> Option<Account> {
 }
 
 /// Every whole word of the data of a contract's events.
-fn told(tx: &Transaction, contract: &[u8]) -> Units {
+fn mentioned(tx: &Transaction, contract: &[u8]) -> Units {
     let logs = tx.logs.iter().filter(|log| log.address == contract);
     let words = logs.flat_map(|log| log.data.chunks_exact(32)).map(Units::from_be_slice);
     words.fold(Units::ZERO, Units::saturating_add)
@@ -51,11 +51,11 @@ pub fn beyond(
         words.fold(sum, Units::saturating_add)
     });
     let known = matches!(tx.native, NativeFlows::Calls(_));
-    let wrapped = told(tx, chain.wrapped_native.bytes());
+    let wrapped = mentioned(tx, chain.wrapped_native.bytes());
     let native =
         tx.value.saturating_add(calls).saturating_add(if known { wrapped } else { events });
     decoded.trades.iter().find_map(|row| {
-        let limit = asset(&row.mint).unwrap_or_else(|| told(tx, row.mint.bytes()));
+        let limit = asset(&row.mint).unwrap_or_else(|| mentioned(tx, row.mint.bytes()));
         if row.units.is_some_and(|units| units > limit) {
             return Some(format!("{row:?}, and events show {limit}"));
         }

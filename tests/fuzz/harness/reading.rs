@@ -72,7 +72,7 @@ async fn read(chain: &Chain, source: &Source, wallet: Address, low: Height) {
     }
     mints.truncate(8);
     let metas = known(source.tokens(&mints, &lane).await).unwrap_or_default();
-    metas.iter().for_each(told_rightly);
+    metas.iter().for_each(check_token_meta);
     if let Some(balances) = known(source.balances(wallet, &mints, &lane).await) {
         assert_eq!(balances.len(), mints.len());
     }
@@ -94,7 +94,7 @@ pub fn read_prices(source: &Source, moments: &[Moment]) {
     });
 }
 
-fn told_rightly(meta: &TokenMeta) {
+fn check_token_meta(meta: &TokenMeta) {
     let Some(symbol) = &meta.symbol else { return };
     let count = symbol.chars().count();
     assert!(count <= SYMBOL_CHARS_MAX && !symbol.chars().any(char::is_control), "{symbol:?}");

@@ -83,12 +83,12 @@ impl Client {
     /// One request. `None` where the client hung up.
     pub(super) async fn ask(&mut self, world: &World, may_leave: bool) -> Option<End> {
         let wallet = world.wallets[self.wallet];
-        let told = |cursor: Cursor| Cursor::decode(&cursor.encode(&wallet), &wallet).unwrap();
+        let decoded = |cursor: Cursor| Cursor::decode(&cursor.encode(&wallet), &wallet).unwrap();
         let request = WalkRequest {
             wallet,
             key: self.key,
             quota: None,
-            resume: self.walk.cursor.map(told).map(Box::new),
+            resume: self.walk.cursor.map(decoded).map(Box::new),
             filter: self.filter.clone(),
             follow: false,
             want: self.page.map_or(Extent::All, Extent::Rows),

@@ -277,7 +277,7 @@ pub(crate) struct Ways {
     pub(crate) range_max: u64,
     pub(crate) results_max: usize,
     pub(crate) says: Says,
-    pub(crate) tells_time: bool,
+    pub(crate) gives_time: bool,
     pub(crate) null_every: u64,
     /// Requests answered with status 429.
     pub(crate) too_many_every: u64,
@@ -345,7 +345,7 @@ impl Default for Ways {
             range_max: u64::MAX,
             results_max: usize::MAX,
             says: Says::Most,
-            tells_time: false,
+            gives_time: false,
             null_every: 0,
             too_many_every: 0,
             lacks: None,
@@ -712,7 +712,7 @@ impl Node<'_> {
                     return Err((-32005, too_many(says, low, tx.block, results_max)));
                 }
                 let mut log = tx.log(log);
-                if self.ways.tells_time {
+                if self.ways.gives_time {
                     log["blockTimestamp"] = json!(quantity(1_600_000_000 + tx.block));
                 }
                 found.push(log);

@@ -142,7 +142,7 @@ impl Server {
     }
 
     /// The word of stderr behind another one.
-    pub(crate) fn told(&self, before: &str) -> String {
+    pub(crate) fn printed(&self, before: &str) -> String {
         let mut words = self.stderr.split_whitespace().skip_while(|word| *word != before).skip(1);
         words.next().unwrap().to_owned()
     }

@@ -26,7 +26,7 @@ pub(crate) struct Fact {
     pub(crate) mint: Address,
     pub(crate) units: Units,
     /// Lamports in the transaction.
-    told: Option<Units>,
+    stated: Option<Units>,
     /// What its dollars are worth at the price of its slot.
     by_price: Option<Units>,
     /// The least and the most that trades around it say of its tokens.
@@ -98,7 +98,7 @@ fn evm_fact(t: &EvmTrade) -> Fact {
         side: t.side,
         mint: t.token,
         units: t.units,
-        told: t.native,
+        stated: t.native,
         by_price: None,
         by_token: None,
     }
@@ -113,7 +113,7 @@ fn fact(t: &TrueTrade) -> Fact {
         side: t.side,
         mint: t.mint,
         units: t.units,
-        told: t.native,
+        stated: t.native,
         by_price: None,
         by_token: None,
     }
@@ -121,7 +121,7 @@ fn fact(t: &TrueTrade) -> Fact {
 
 fn by_token(facts: &[Fact], at: usize) -> Option<(Units, Units)> {
     let one = facts[at];
-    if one.told.is_some() {
+    if one.stated.is_some() {
         return None;
     }
     let near = |other: &&Fact| other.time.0.abs_diff(one.time.0) <= TOKEN_SECONDS;
@@ -130,7 +130,7 @@ fn by_token(facts: &[Fact], at: usize) -> Option<(Units, Units)> {
     let own = || around().filter(|fact| fact.tx == one.tx);
     let said = around().filter(|other| other.tx != one.tx).filter_map(|other| {
         let mine = own().find(|fact| fact.mint == other.mint)?;
-        Some(mine.units * other.told.or(other.by_price)? / other.units)
+        Some(mine.units * other.stated.or(other.by_price)? / other.units)
     });
     said.fold(None, |range, worth| {
         let (low, high) = range.unwrap_or((worth, worth));
@@ -143,15 +143,15 @@ impl Fact {
     /// value then, or one by a price, but no other.
     pub(crate) fn is_shown_by(&self, row: &Row) -> bool {
         let trade = &row.trade;
-        match (trade.valued, self.told) {
+        match (trade.valued, self.stated) {
             (ValueSource::Direct | ValueSource::Route, _) | (_, None) => self.states_value_of(row),
             (ValueSource::Pending | ValueSource::Unknown, Some(_)) => {
-                let bare = Self { told: None, by_price: None, by_token: None, ..*self };
+                let bare = Self { stated: None, by_price: None, by_token: None, ..*self };
                 bare.states_value_of(row)
             }
-            (_, Some(told)) => {
-                let by_token = Some((told, told));
-                let priced = Self { told: None, by_price: Some(told), by_token, ..*self };
+            (_, Some(stated)) => {
+                let by_token = Some((stated, stated));
+                let priced = Self { stated: None, by_price: Some(stated), by_token, ..*self };
                 priced.states_value_of(row)
             }
         }
@@ -168,16 +168,16 @@ impl Fact {
         };
         let is_worth = match trade.valued {
             ValueSource::Direct | ValueSource::Route => {
-                self.told.is_some() && trade.native == self.told
+                self.stated.is_some() && trade.native == self.stated
             }
             ValueSource::ReferencePool | ValueSource::Learned | ValueSource::Candle => {
-                self.told.is_none() && self.by_price.is_some_and(|price| worth(price, price))
+                self.stated.is_none() && self.by_price.is_some_and(|price| worth(price, price))
             }
             ValueSource::Token => {
-                self.told.is_none() && self.by_token.is_some_and(|(low, high)| worth(low, high))
+                self.stated.is_none() && self.by_token.is_some_and(|(low, high)| worth(low, high))
             }
             ValueSource::Pending | ValueSource::Unknown => {
-                self.told.is_none() && trade.native.is_none()
+                self.stated.is_none() && trade.native.is_none()
             }
         };
         (key.height, key.time, key.tx, key.leg) == (self.slot, self.time, self.tx, self.leg)
