@@ -14,7 +14,7 @@ use crate::support::program::{PATIENCE, Place, Server};
 const DEMO: [&str; 5] = ["demo", "--listen", "127.0.0.1:0", "--data-dir", "data"];
 const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"];
 
-/// What `admin` answers as JSON; panics where it fails.
+/// The JSON answer of an `admin` command; panics if it fails.
 fn admin(place: &Place, args: &[&str]) -> Value {
     let ran = place.run(&[&["admin", "--json", "--data-dir", "data"], args].concat());
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
@@ -26,7 +26,7 @@ fn lines(path: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Reads a wallet of a server to its end: the body, which holds each trade.
+/// Streams a wallet's history to its end and returns the body.
 fn history(server: &Server, wallet: &str, key: &str) -> String {
     let answer = server.get(&format!("/v1/wallets/{wallet}/history?limit=100000"), key);
     assert_eq!(answer.status, 200, "{}", answer.body);
@@ -52,7 +52,7 @@ fn a_server_is_copied_while_it_serves_and_the_copy_serves_the_same() {
     let before = admin(&place, &["status"]);
     assert!(before["store"]["trades"].as_u64().unwrap() > 2_000, "{before}");
     drop(demo);
-    // Keys, rows and cursors are those of before, with no node to read them from.
+    // Keys, rows and cursors are still there, and no node could have supplied them.
     let place = place.variable("BLOTTER_CHAINS_SOL_RPC", "http://127.0.0.1:9/");
     let served = place.serve(&["serve", "--listen", "127.0.0.1:0", "--data-dir", "copy"]);
     assert_eq!(history(&served, &wallet, &key), trades);
@@ -79,7 +79,7 @@ fn a_wallet_is_forgotten_and_the_file_compacted_while_it_serves() {
     assert_eq!(admin(&place, &["forget", &wallet])["rows"], Value::Null);
     let compacted = admin(&place, &["compact"]);
     assert!(compacted["after"].as_u64() < compacted["before"].as_u64(), "{compacted}");
-    // It loads again, and is not counted again.
+    // The wallet loads again, and its trades are not counted again.
     assert_eq!(history(&demo, &wallet, &key), trades);
     let usage: Value = serde_json::from_str(&demo.get("/v1/usage", &key).body).unwrap();
     assert_eq!(usage["tradesCounted"], count);
@@ -108,7 +108,7 @@ fn status_loads_and_pauses_are_shown() {
     ]);
     let (key, wallet) = (demo.printed("key"), demo.printed("large"));
     assert_eq!(admin(&place, &["pause"]), json!({"paused": true}));
-    // A stream that is cut goes on in the background, which is paused.
+    // The load behind a stream that was cut goes on in the background, where it is paused.
     let mut stream = std::net::TcpStream::connect(&demo.address).unwrap();
     let request = format!(
         "GET /v1/wallets/{wallet}/history HTTP/1.1\r\nHost: localhost\r\nx-api-key: {key}\r\n\r\n"
@@ -118,7 +118,7 @@ fn status_loads_and_pauses_are_shown() {
     let load = loop {
         let loads = admin(&place, &["loads"]);
         let load = loads.as_array().unwrap().iter().find(|load| load["wallet"] == wallet.as_str());
-        // Rows are stored before the place that they reach is noted.
+        // Rows are stored before the coverage that includes them.
         let has_come =
             |load: &&Value| load["trades"].as_u64() > Some(0) && load["reachedTime"].is_string();
         if let Some(load) = load.filter(has_come) {
@@ -154,7 +154,7 @@ fn a_key_is_in_force_as_soon_as_it_is_made() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!(server.get("/v1/usage", key).status, 401);
     let audit = lines(&place.path().join("data/audit.ndjson"));
-    // The first line is of the key that the server made.
+    // The first line records the key that the server created.
     let events: Vec<&Value> = audit.iter().map(|line| &line["event"]).collect();
     assert_eq!(events, ["key created", "key created", "key revoked"]);
     assert!(
@@ -217,7 +217,7 @@ fn the_socket_is_its_owners_and_a_stale_one_is_replaced() {
     assert!(!path.exists(), "a server that ended leaves no socket");
 }
 
-/// Permissions keep others out; should they ever not, the server asks who is there.
+/// Permissions keep others out; if they do not, the server checks the peer's user.
 #[test]
 fn another_user_is_refused() {
     let is_root = std::process::Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
@@ -283,7 +283,7 @@ fn a_reload_puts_settings_in_force_and_keeps_the_old_ones_on_an_error() {
         "chains.sol",
         "chains.tron"
     ]);
-    // The address to listen on is a flag here, which stays above the file.
+    // The listen address is a flag here, which overrides the file.
     assert_eq!(reloaded, json!({"changed": changed, "restart": ["chains.own"]}));
     let now = chains(&key);
     assert_eq!((now["sol"].as_array().unwrap().len(), &now["tron"]), (2, &json!("disabled")));
@@ -348,7 +348,7 @@ fn a_reload_under_64_streams_loses_none() {
             end
         };
         let streams: Vec<_> = (0..64).map(|_| scope.spawn(stream)).collect();
-        // While it loads, the node is named in another way, again and again.
+        // During the load, the node's URL is changed again and again.
         for (at, url) in
             [rpc.replace("127.0.0.1", "localhost"), rpc.clone()].iter().cycle().take(6).enumerate()
         {

@@ -1,4 +1,4 @@
-//! What the API answers: every route, every error code, both modes.
+//! The API's answers: every route, every error code, streams and pages.
 
 use std::time::Duration;
 
@@ -142,7 +142,7 @@ async fn paths_and_methods() {
     }
 }
 
-/// What a browser asks before it lets a page send a key, and what it wants to see in every answer.
+/// The CORS preflight of a browser, and the headers that it needs in every answer.
 #[tokio::test]
 async fn pages_of_other_sites_may_ask() {
     let world = World::new();
@@ -168,7 +168,7 @@ async fn pages_of_other_sites_may_ask() {
     }
 }
 
-/// Both modes, read back by another implementation's decoder.
+/// Streams and pages, unpacked by another implementation's decoder.
 #[tokio::test]
 async fn answers_are_packed_as_the_client_likes() {
     let world = World::new();
@@ -308,7 +308,7 @@ async fn paging_to_the_end_is_the_stream() {
         assert_eq!(trades_of(&pages), expected, "limit={limit}");
         assert_eq!(u64::try_from(pages.len()).unwrap(), 2500_u64.div_ceil(limit));
     }
-    // From each line of the stream on, the rest is the same again.
+    // From the cursor of each line, the rest of the stream is the same.
     let mut rest = expected.as_slice();
     for line in &stream[..stream.len() - 1] {
         rest = &rest[line["trades"].as_array().unwrap().len()..];
@@ -368,7 +368,7 @@ async fn a_page_waits_only_so_long() {
     let empty = json!({"wallet": wallet(7).address.to_string(), "pageSize": 10, "trades": [],
         "complete": false, "tradeCount": 0, "cursor": cursor});
     assert_eq!(page, empty);
-    // What is stored of a wallet comes at once, and the same cursor asks for more.
+    // The stored rows come at once, and the same cursor requests more.
     world.fill(&wallet(7), 10, vec![trade(20)], vec![]).await;
     let page = json(&world.get(&format!("{}?limit=10&cursor={cursor}", path(&wallet(7)))).await);
     assert_eq!(trades_of(std::slice::from_ref(&page)).len(), 1);
@@ -389,7 +389,7 @@ async fn a_node_that_fails() {
     assert_eq!(last["complete"], false);
     assert_eq!(last["error"]["code"], "UPSTREAM_UNAVAILABLE");
     assert!(last["cursor"].is_string() && last["firstTrade"].is_null());
-    // What is stored is shown; a page that comes no further than its cursor is the error again.
+    // Stored rows are delivered; a page that gets no further than its cursor is the error again.
     world.fill(&wallet(7), 10, trades(20).into_iter().take(5).collect(), vec![]).await;
     let first = json(&world.get(&format!("{}?limit=5", path(&wallet(7)))).await);
     assert_eq!(trades_of(std::slice::from_ref(&first)).len(), 5);
@@ -442,7 +442,7 @@ async fn a_used_up_quota_shortens_the_answer_and_then_refuses() {
     let rest = format!("{}?limit=10&cursor={cursor}", path(&wallet(1)));
     let refused = world.get_as("page", &rest).await;
     assert_error(&refused, 402, "QUOTA_EXCEEDED", "quota_exceeded");
-    // What was counted can be read again.
+    // Rows that were counted can be read again.
     let again = world.get_as("page", &format!("{}?limit=7", path(&wallet(1)))).await;
     assert_eq!(trades_of(&[json(&again)]).len(), 7);
 
@@ -524,7 +524,7 @@ async fn after_a_stop_nothing_is_ready_and_nothing_begins() {
     assert_eq!(text(&world.get("/healthz").await), "{\"status\":\"ok\"}");
     let refused = world.get(&path(&wallet(1))).await;
     assert_error(&refused, 503, "SHUTTING_DOWN", "shutting_down");
-    // It is said to requests without a cursor too.
+    // Requests without a cursor get the same error.
     let gains = world.get(&path(&wallet(1)).replace("/history", "/pnl")).await;
     let body = assert_error(&gains, 503, "SHUTTING_DOWN", "shutting_down");
     assert!(!body["detail"].as_str().unwrap().contains("the cursor"), "{body}");

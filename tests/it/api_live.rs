@@ -1,5 +1,5 @@
-//! The API in front of wallets that are loaded while they are asked for: what a client puts
-//! together is what the demo chain's model holds.
+//! The API over wallets that are loaded while they are read: what a client assembles equals the
+//! demo chain's model.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! A store with a size: what was not asked for longest makes room, and comes back when asked for.
+//! A store of limited size: wallets that were not read for longest are evicted, and reloaded on
+//! demand.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::support::truth::same;
 use crate::support::world::{Build, World, finish, pages};
 
 const TRADES: u64 = 2_000;
-/// Room for about seven of these wallets, and for the megabyte that an empty store takes.
+/// Space for about seven of these wallets, and the megabyte of an empty store.
 const CAP: u64 = 3 << 20;
 
 fn on_file() -> World {
@@ -33,7 +34,7 @@ async fn stored_rows(world: &World, wallet: Wallet) -> u64 {
     view.wallet(&wallet).await.unwrap().map_or(0, |record| record.count)
 }
 
-/// Reads a wallet to its end, on from each cut, and lets its worker go.
+/// Reads a wallet to its end, resuming after each cut, and lets its worker end.
 async fn read(world: &World, wallet: Wallet) {
     let (mut rows, mut resume, mut ends) = (Vec::new(), None, Vec::new());
     for _ in 0..20 {
@@ -53,8 +54,8 @@ async fn read(world: &World, wallet: Wallet) {
     panic!("the wallet never ended: {ends:?}");
 }
 
-/// Seven wallets and more: how many fit depends on how their rows were joined on the way to the disk,
-/// which a busy machine changes.
+/// Reads seven wallets and more. How many fit depends on how writes were batched, which varies with
+/// the machine's load.
 async fn read_until_one_is_evicted(world: &World) {
     for at in 0..20 {
         read(world, world.add(&format!("other{at}"), WalletPlan::trades(TRADES))).await;
@@ -132,7 +133,7 @@ async fn a_wallet_that_is_streamed_is_never_evicted() {
     let streamed = world.add("streamed", WalletPlan::trades(TRADES));
     read(&world, streamed).await;
     let count = stored_rows(&world, streamed).await;
-    // A slow client: it took one step of its stream and has the rest before it.
+    // A slow client: it has read one step of its stream and is still connected.
     let mut walk = world.walk(streamed, Extent::All, None);
     let mut rows = Vec::new();
     match walk.next().await {
@@ -142,7 +143,7 @@ async fn a_wallet_that_is_streamed_is_never_evicted() {
     limited(&world, CAP);
     read_until_one_is_evicted(&world).await;
     assert_eq!(stored_rows(&world, streamed).await, count);
-    // Nor where no other wallet is left to be evicted.
+    // It is not evicted either if it is the only wallet left.
     let huge = world.add("huge", WalletPlan::trades(25_000));
     let mut filling = world.walk(huge, Extent::All, None);
     while let Step::Rows(_) = filling.next().await {
@@ -158,7 +159,7 @@ async fn a_wallet_that_is_streamed_is_never_evicted() {
 async fn a_wallet_that_is_loading_is_never_evicted() {
     let world = on_file();
     let loading = world.add("loading", WalletPlan::trades(TRADES));
-    // What its stream leaves goes on in the background, which stands still meanwhile.
+    // The rest of the load goes on in the background, which is paused here.
     world.history.set_paused(true);
     let mut walk = world.walk(loading, Extent::All, None);
     assert!(matches!(walk.next().await, Step::Rows(_)));
@@ -221,7 +222,7 @@ async fn a_disk_without_room_stops_loads_and_deletes_no_stored_row() {
     same(&rows, &world.truth(other));
 }
 
-/// What is new cannot be stored: a client that waits for it learns why it does not come.
+/// New rows cannot be stored: a client that follows the wallet gets the reason.
 #[tokio::test(start_paused = true)]
 async fn a_full_disk_ends_a_stream_that_follows_with_the_reason() {
     let world = on_file();
@@ -251,7 +252,7 @@ async fn a_full_disk_ends_a_stream_that_follows_with_the_reason() {
     same(&all, &world.truth(wallet));
 }
 
-/// A second look at finished heights writes as a load does.
+/// An audit of finished heights writes as a load does.
 #[tokio::test(start_paused = true)]
 async fn a_repair_writes_nothing_where_the_disk_has_too_little_left() {
     let world = on_file();
@@ -261,7 +262,7 @@ async fn a_repair_writes_nothing_where_the_disk_has_too_little_left() {
     let record = view.wallet(&wallet).await.unwrap().unwrap();
     let rows = view.rows(record.id, Position::Start, 0, 500).await.unwrap();
     drop(view);
-    // As if an accepted read had left a height out.
+    // Simulates an accepted read that missed a height.
     let height = rows.bare()[15].key.height;
     let at = |span: &&blotter::domain::Span| (span.low..=span.high).contains(&height);
     let span = record.coverage.spans().iter().find(at).unwrap();

@@ -1,4 +1,4 @@
-//! Copies and compaction of a store that is read and written meanwhile.
+//! Copies and compaction of a store while it is read and written.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,7 @@ async fn load(store: &Store, id: WalletId, count: u64, written: &AtomicU64) {
     }
 }
 
-/// Reads pages of a wallet until it is asked to end: the longest wait for one of them.
+/// Reads pages of a wallet until asked to end; returns the longest wait for a page.
 async fn read(store: &Store, id: WalletId, ends: &AtomicBool) -> (Duration, u64) {
     let (mut longest, mut pages, mut after) = (Duration::ZERO, 0, Position::Start);
     while !ends.load(Ordering::Relaxed) {
@@ -124,7 +124,7 @@ async fn a_backup_during_a_load_of_100_000_trades_opens_and_its_rows_match() {
     store.close().await;
 }
 
-/// What a store holds of everything that a copy must bring along.
+/// Fills a store with one of everything that a copy must include.
 async fn fill(store: &Store) -> WalletId {
     let id = store.intern(&wallet(1)).await.unwrap().id;
     load(store, id, 4_000, &AtomicU64::new(0)).await;
@@ -151,7 +151,7 @@ async fn a_compaction_while_all_goes_on_loses_nothing_and_gives_room_back() {
     let place = tempfile::tempdir().unwrap();
     let store = Store::open(place.path(), OPTIONS).unwrap();
     let id = fill(&store).await;
-    // Room that a forgotten wallet leaves.
+    // Free space, left by a forgotten wallet.
     let other = store.intern(&wallet(2)).await.unwrap().id;
     load(&store, other, 30_000, &AtomicU64::new(0)).await;
     assert_eq!(store.forget(wallet(2), [1; 4]).await.unwrap(), Some(30_000));
@@ -172,7 +172,7 @@ async fn a_compaction_while_all_goes_on_loses_nothing_and_gives_room_back() {
         let store = store.clone();
         spawned(async move { store.compact().await })
     };
-    // Also what is forgotten meanwhile stays forgotten.
+    // A wallet that is forgotten during the copy stays forgotten.
     let gone = store.intern(&wallet(4)).await.unwrap().id;
     load(&store, gone, 400, &AtomicU64::new(0)).await;
     assert_eq!(store.forget(wallet(4), [1; 4]).await.unwrap(), Some(400));
@@ -189,7 +189,7 @@ async fn a_compaction_while_all_goes_on_loses_nothing_and_gives_room_back() {
     assert_filled(&store, id).await;
     assert_eq!(rows(&store, 3).await.len(), 10_000);
     assert!(store.view().unwrap().wallet(&wallet(4)).await.unwrap().is_none());
-    // What is written after it is in the new file, which is the one that opens next.
+    // What is written afterwards is in the new file, which is the one that opens next.
     let last = store.intern(&wallet(5)).await.unwrap().id;
     load(&store, last, 600, &AtomicU64::new(0)).await;
     store.close().await;
@@ -207,7 +207,7 @@ async fn a_copy_holds_usage_and_opens_like_the_original() {
     let (live, copy) = (place.path().join("live"), place.path().join("copy"));
     let store = Store::open(&live, OPTIONS).unwrap();
     let id = fill(&store).await;
-    // A partial copy of an earlier try is no obstacle, and is no store.
+    // A partial copy of an earlier attempt is no obstacle, and is not a store.
     fs::create_dir(&copy).unwrap();
     fs::write(copy.join("trades.redb.part"), b"half").unwrap();
     store.backup(&copy).await.unwrap();

@@ -16,13 +16,13 @@ use serde_json::Value;
 
 use crate::support::recorded::recorded;
 
-/// Shares only ever rise.
+/// These minimum shares may only be raised.
 const EXACT_PERMILLE_MIN: usize = 980;
 const NAMED_PERMILLE_MIN: usize = 980;
 
 const NATIVE: &str = "native";
 const WRAPPED: &str = "So11111111111111111111111111111111111111112";
-/// What others call a trade and the ledger rule does not.
+/// Tags of cases that others call a trade and the balance rule does not.
 const UNJUDGED: [&str; 6] = [
     "wrap-via-aggregator",
     "fixed-price-claim-not-dex",

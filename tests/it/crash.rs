@@ -1,6 +1,6 @@
-//! The power goes, the disk runs full, a write fails: nothing acknowledged is lost, and nothing is
-//! there in part. The method is redb's own: run once to count the syncs, then end the run at each
-//! of them in turn and look at what the disk kept.
+//! Power loss, a full disk and failing writes: nothing acknowledged is lost, and nothing is stored
+//! partially. The method is redb's own: run once to count the syncs, then end the run at each sync
+//! in turn and check what the disk kept.
 
 use std::io::ErrorKind;
 
@@ -32,7 +32,7 @@ struct State {
     total: u64,
 }
 
-/// The run of one wallet: some joins with those of the others, and one makes the file grow.
+/// The steps of one wallet: some are batched with other wallets' steps, one makes the file grow.
 fn steps(seed: u8) -> Vec<Step> {
     let large = vec![seed; 500_000];
     let seed = u64::from(seed);
@@ -116,7 +116,7 @@ async fn take(store: &Store, seed: u8, epoch: u64, step: &Step) -> Result<(), St
     Ok(())
 }
 
-/// Takes the steps of all wallets at once until one fails; returns how many were acknowledged.
+/// Runs the steps of all wallets concurrently until one fails; returns how many were acknowledged.
 async fn run(store: &Store) -> Vec<usize> {
     let one = |seed: u8| async move {
         let steps = steps(seed);
@@ -131,7 +131,7 @@ async fn run(store: &Store) -> Vec<usize> {
     futures_util::future::join_all((0..WALLETS).map(one)).await
 }
 
-/// Each wallet is as after its acknowledged steps, or one more that was under way.
+/// Each wallet is in the state after its acknowledged steps, or one step further.
 #[track_caller]
 fn check(store: &Store, acknowledged: &[usize], context: &str) {
     for (seed, acknowledged) in (0..).zip(acknowledged) {
@@ -183,8 +183,8 @@ async fn after_a_power_cut_writing_goes_on() {
     }
 }
 
-/// For any change of the disk that fails once, the request gets the error, what is stored is whole,
-/// and the same request then succeeds.
+/// If any single change of the disk fails, the caller gets the error, the store is intact, and a
+/// retry succeeds.
 #[tokio::test]
 async fn a_failed_write_is_reported_and_can_be_repeated() {
     let steps = steps(0);
@@ -211,7 +211,7 @@ async fn a_failed_write_is_reported_and_can_be_repeated() {
                 mend(&store).await;
                 let found = State::stored(&store, 0);
                 if found == states[at + 1] {
-                    // The disk had it all the same: whole, only not acknowledged.
+                    // The disk has the write completely, only unacknowledged.
                     break;
                 }
                 assert_eq!(found, states[at], "change {change}, step {at}");
@@ -222,7 +222,7 @@ async fn a_failed_write_is_reported_and_can_be_repeated() {
     assert!(failures > 20, "only {failures} failures");
 }
 
-/// A write of nothing makes the writer open the file again.
+/// An empty write makes the writer reopen the file.
 async fn mend(store: &Store) {
     let mut left = 3;
     while store.write_usage(vec![]).await.is_err() {

@@ -1,4 +1,4 @@
-//! Solana transactions built by hand, one a rule; the expected rows are worked out by hand too.
+//! Hand-written Solana transactions, one per rule; the expected rows are worked out by hand too.
 
 use blotter::decode::explain::Why;
 use blotter::decode::solana::{decode, explain, parse};
@@ -87,7 +87,8 @@ fn rent_tips_and_unspent_wrapped_sol_are_not_in_the_price() {
     check(&bought(), "another wallet", &[]);
 }
 
-/// A transfer pays for a temporary account's room and what is to be swapped; a later call allocates it.
+/// A transfer funds a temporary account with rent and the swapped lamports; a later call allocates
+/// it.
 #[test]
 fn rent_that_a_transfer_pays_is_explained_like_any_other() {
     let mut tx = Tx::new("w");
@@ -106,7 +107,7 @@ fn rent_that_a_transfer_pays_is_explained_like_any_other() {
     assert_eq!(explained_rent(&tx), [Some(RENT), Some(RENT)]);
 }
 
-/// What the wallet paid for its accounts' room and what came back of it.
+/// The rent that the wallet paid for its accounts, and the rent that it got back.
 fn explained_rent(tx: &Tx) -> [Option<u64>; 2] {
     let tx = parse(tx.json().to_string().as_bytes()).unwrap();
     let left_out = explain(&Registry::embedded().unwrap(), &key("w"), &tx).left_out;
@@ -152,7 +153,7 @@ fn a_token_for_a_token_is_two_rows_each_at_the_venue_of_its_largest_share() {
     check(&full_size(), "w", &ROUTED);
 }
 
-/// A pool, or a market maker, is one leg of a route: what it gave and got is of its own venue.
+/// For a pool or a market maker that is one leg of a route, the leg's venue is named.
 #[test]
 fn a_leg_of_a_route_is_named_after_its_own_venue() {
     for (owner, venue) in
@@ -203,7 +204,8 @@ fn looked_up_keys_stand_behind_the_listed_ones() {
 fn a_transaction_of_2021_has_no_owners() {
     let mut tx = bought();
     tx.owners = false;
-    // The opened account names its owner; a transfer's signer names the other's.
+    // The owner of the opened account is known from its creation, the other's from a transfer's
+    // signer.
     check(&tx, "w", &[(Side::Buy, "BONK", 1_200, Some(950_000_000), "Raydium AMM v4")]);
 }
 
@@ -220,7 +222,7 @@ pub(crate) fn sold_to_curve() -> Tx {
 #[test]
 fn a_curve_pays_without_an_instruction() {
     check(&sold_to_curve(), "w", &[(Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun")]);
-    // Next to another venue's swap, the curve is still the reason.
+    // The curve is still the payer next to another venue's swap.
     let mut tx = sold_to_curve();
     tx.account("w wif", "WIF", "w", 0).account("p wif", "WIF", "p", 90);
     tx.account("w usdc", "USDC", "w", 9).account("p usdc", "USDC", "p", 0);
@@ -234,12 +236,12 @@ fn a_curve_pays_without_an_instruction() {
     check(&tx, "w", &expected);
 }
 
-/// What a curve's own account bought is worth all that it paid, fees included.
+/// What a curve's own account bought is valued at all that it paid, fees included.
 #[test]
 fn a_curves_own_account_pays_without_an_instruction() {
     let bought = [(Side::Buy, "BONK", 1_000, Some(600_000), "Pump.fun")];
     check(&sold_to_curve(), "curve", &bought);
-    // Two sales to it are one row; the supply of a launch is none of it.
+    // Two sales to it are one row; the supply of a launch does not count.
     let again = |tx: &mut Tx| {
         tx.account("v bonk", "BONK", "v", 500);
         tx.call(PUMP, &["v bonk", "c bonk", "curve", "fees", "v"], &[51]);
@@ -271,8 +273,8 @@ fn a_price_without_an_instruction_may_be_spent_at_once() {
     check(&tx, "w", &[(Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun")]);
 }
 
-/// The event of a sale to a curve for this price, of which 10,000 lamports are fees. An event as they are
-/// now names what is set aside as cashback too.
+/// The event of a sale to a curve at this price, of which 10,000 lamports are fees. Current events
+/// also state the cashback.
 fn sale_event(price: u64, cashback: Option<u64>) -> Vec<u8> {
     let mut event = vec![0xe4, 0x45, 0xa5, 0x2e, 0x51, 0xcb, 0x9a, 0x1d];
     event.extend([0xbd, 0xdb, 0x7f, 0xd3, 0x4e, 0xe6, 0x61, 0xee]);
@@ -295,7 +297,7 @@ fn sale_event(price: u64, cashback: Option<u64>) -> Vec<u8> {
     event
 }
 
-/// Two sales to curves: each has the value in its event where that explains the whole.
+/// Two sales to curves: each is valued by its event if the events explain the total.
 #[test]
 fn sales_to_two_curves_are_distinguished_by_their_events() {
     let both = |first: Vec<u8>| {
@@ -315,7 +317,7 @@ fn sales_to_two_curves_are_distinguished_by_their_events() {
     check(&both(sale_event(600_000, None)), "w", &each);
     check(&both(sale_event(602_000, Some(2_000))), "w", &each);
     check(&both(sale_event(600_001, None)), "w", &rows(None, None));
-    // What the sales leave came from another account.
+    // The rest came from another account.
     let mut tx = both(sale_event(600_000, None));
     claim(&mut tx);
     check(&tx, "w", &each);
@@ -335,7 +337,7 @@ fn a_claim_next_to_a_trade_at_a_curve_is_no_part_of_its_price() {
     tx.call(PUMP, &["w bonk", "c bonk", "curve", "saved", "w"], &[102]);
     tx.transfer(2, "c bonk", "w bonk", "curve", 1_000).pay(2, "w", "curve", 40_000_000);
     check(&tx, "w", &[(Side::Buy, "BONK", 1_000, Some(40_000_000), "Pump.fun")]);
-    // A sale is worth what its event reports; without one it could be any part.
+    // A sale is valued by its event; without an event it could be any part.
     for (event, value) in [(Some(sale_event(600_000, None)), Some(590_000)), (None, None)] {
         let mut tx = sold_to_curve();
         if let Some(event) = event {
@@ -359,7 +361,7 @@ fn a_purchase_next_to_a_sale_that_a_curve_pays_is_worth_what_it_cost() {
     check(&tx, "w", &expected);
 }
 
-/// A withdrawal of stake is paid by an account that the swap was not given.
+/// A withdrawal of stake is paid by an account that was not passed to the swap.
 #[test]
 fn lamports_of_an_account_outside_a_swap_are_no_part_of_it() {
     let mut tx = Tx::new("w");
@@ -380,7 +382,7 @@ fn what_a_closed_account_had_left_is_no_price() {
     assert_eq!(explained_rent(&tx), [None, Some(70_000)]);
 }
 
-/// An order of another account is closed in the same transaction: its owner gets what it had left.
+/// Another account's order is closed in the same transaction: its owner gets the remainder.
 #[test]
 fn what_a_closed_account_leaves_to_others_is_no_part_of_a_price() {
     for given in [["order", "owner"].as_slice(), &["order", "owner", "w"]] {
@@ -497,8 +499,8 @@ fn a_router_may_take_in_one_call_and_swap_in_the_next() {
     check(&tx, "w", &expected);
 }
 
-/// Two swaps of one transaction, by calls of their own: a token that leaves as it came is no trade of
-/// the wallet, and what is left stands next to native coin alone or next to nothing.
+/// Two swaps in separate calls of one transaction: a token that is bought and sold again is not a
+/// trade, and what remains is against native coin alone or nothing.
 #[test]
 fn several_swaps_that_leave_one_token_are_netted() {
     let swaps = |back: u64| {
@@ -515,7 +517,7 @@ fn several_swaps_that_leave_one_token_are_netted() {
     for back in [105, 95, 100] {
         check_none(&swaps(back), "w", Some(NoteKind::RoundTrip));
     }
-    // Native coin for one token by way of another.
+    // Native coin for one token through another.
     let mut tx = Tx::new("w");
     tx.account("w bonk", "BONK", "w", 0).account("c bonk", "BONK", "curve", 5_000);
     tx.call(PUMP, &["w bonk", "c bonk", "curve", "w"], &[102]);
@@ -569,7 +571,8 @@ fn liquidity_is_no_trade() {
     check_none(&one_sided, "w", Some(NoteKind::OneSided));
 }
 
-/// A pool may pay one token and take the other while a position is moved; Anchor's name decides.
+/// A pool may pay one token and take the other while it changes a position; the Anchor name
+/// decides.
 #[test]
 fn an_instruction_that_moves_a_position_is_no_swap() {
     use sha2::Digest as _;
@@ -630,7 +633,7 @@ fn a_taken_order_is_a_trade_and_a_placed_one_is_not() {
     check_none(&order(0), "w", Some(NoteKind::Order));
 }
 
-/// A book's call that takes and settles by itself is a trade next to others that place or cancel.
+/// An order book's call that takes and settles is a trade next to calls that place or cancel.
 #[test]
 fn an_order_that_is_taken_next_to_another_call_of_its_book_is_a_trade() {
     let take = |tx: &mut Tx| {
@@ -661,7 +664,7 @@ fn an_order_that_is_taken_next_to_another_call_of_its_book_is_a_trade() {
     }
 }
 
-/// A keeper pays the maker and takes what lies in the order's account.
+/// A keeper pays the maker and takes what the order's account holds.
 pub(crate) fn filled() -> Tx {
     let mut tx = Tx::new("keeper");
     tx.account("k wif", "WIF", "keeper", 90).account("k usdc", "USDC", "keeper", 0);
@@ -777,7 +780,7 @@ fn a_platform_fee_is_small() {
     check(&swap(900), "w", &rows(1_000));
 }
 
-/// A sale for lamports by way of an account that the wallet pays for and the aggregator closes.
+/// A sale for lamports through an account that the wallet funds and the aggregator closes.
 fn sold_by_an_authority(program: &str, owner: &str, (to, sent_on): (&str, u64)) -> Tx {
     let mut tx = Tx::new("w");
     tx.account("w wif", "WIF", "w", 70).account("p wif", "WIF", "p", 0);
@@ -805,7 +808,7 @@ fn rent_that_comes_back_by_way_of_an_authority_is_no_proceeds() {
     assert_eq!(explained_rent(&own), [Some(RENT), Some(RENT)]);
 }
 
-/// A router's fee is a part of what it pays; where it sends on most of it, another one sold.
+/// A router's fee is a part of its payment; if it sends on most of it, another account sold.
 #[test]
 fn proceeds_that_are_sent_on_are_no_fee() {
     let rows = [(Side::Sell, "WIF", 70, Some(198_000_000), "Raydium AMM v4")];
@@ -852,7 +855,7 @@ fn a_platform_fee_by_a_call_of_the_aggregator_belongs_to_the_trade() {
     }
 }
 
-/// Next to another swap, a platform's fee is the one's that traded its token.
+/// Next to another swap, a platform's fee belongs to the swap of its token.
 #[test]
 fn a_platform_fee_belongs_to_the_swap_of_its_token() {
     let mut tx = bought();
@@ -870,8 +873,8 @@ fn a_platform_fee_belongs_to_the_swap_of_its_token() {
     check(&tx, "w", &rows);
 }
 
-/// What the account that pays the network's fee takes for it in a token is a fee, outside the trade;
-/// what a front end takes in a sponsored transaction is not.
+/// A token that the fee payer takes for the network fee is a fee outside the trade; what a front
+/// end takes in a sponsored transaction is not.
 #[test]
 fn what_a_gas_sponsor_takes_is_no_part_of_the_trade() {
     let swap = |to: &str| {

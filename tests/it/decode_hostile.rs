@@ -32,10 +32,10 @@ impl Dice {
     }
 }
 
-/// Every place of a document, as the steps that lead there.
+/// Every place of a JSON document, as a pointer.
 fn places(value: &Value, found: &mut Vec<String>) {
     each_place(value, "", &mut |at, _| {
-        // Logs and the like are most of the places and none of the meaning.
+        // Log lines are most of the places and have no meaning for the decoder.
         if !at.contains("/logMessages/") && !at.is_empty() {
             found.push(at.to_owned());
         }
@@ -146,7 +146,7 @@ fn a_changed_reply_gives_no_amount_that_no_balance_moved_by() {
         let wrong = beyond_balances(&json, &wallet.to_string(), &decoded);
         assert_eq!(wrong, None, "change {change}: {:?} {json}", decoded.trades);
     }
-    // Changes that leave nothing to judge would prove nothing.
+    // If most changes left nothing to check, the test would prove nothing.
     assert!(readable * 4 > changes && with_rows * 10 > changes, "{readable} {with_rows} {changes}");
 }
 

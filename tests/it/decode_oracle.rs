@@ -1,4 +1,4 @@
-//! The decoder against an accounting of its own: for every transaction and token, the rows are the
+//! The decoder against an independent accounting: for every transaction and token, the rows are the
 //! wallet's net movement inside the calls that trade.
 
 use std::collections::BTreeMap;
@@ -128,7 +128,7 @@ fn demo(seed: u64, plan: WalletPlan, count: usize, is_venue: &dyn Fn(&Group) -> 
     checked
 }
 
-/// The programs of the table that exchange or route, by a plain look at its rows.
+/// The programs of the table that exchange or route, read without the registry's code.
 fn venues() -> impl Fn(&Group) -> bool {
     let text =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/data/venues-solana.toml"));
@@ -221,7 +221,7 @@ fn explained(
             }
         }
         sum.retain(|_, units| *units != 0);
-        // What a mint keeps of a transfer is not in the instruction.
+        // A mint's transfer fee is not in the instruction.
         sum.len() == got.len()
             && sum.iter().all(|(mint, units)| {
                 got.get(mint).is_some_and(|got| got == units || *got == reply.change(wallet, mint))

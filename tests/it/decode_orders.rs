@@ -36,7 +36,7 @@ fn flash_filled() -> Tx {
     tx
 }
 
-/// As `flash_filled`, by way of SOL.
+/// Like `flash_filled`, routed through SOL.
 fn flash_filled_through_sol(got: u64, lamports: u64) -> Tx {
     let mut tx = Tx::new("keeper");
     tx.account("escrow", "USDC", "order", 500).account("m wif", "WIF", "maker", 0);
@@ -70,7 +70,7 @@ fn a_fill_has_the_value_of_the_coin_that_its_route_passed() {
     filled(None, 120);
 }
 
-/// What it borrowed and paid is the maker's; the rest that it keeps is no purchase.
+/// What it borrowed and paid belongs to the maker; the rest that it keeps is not a purchase.
 #[test]
 fn a_keeper_that_routes_through_its_own_accounts_trades_nothing() {
     check(&flash_filled(), "keeper", &[]);
@@ -84,7 +84,7 @@ fn a_keeper_that_routes_through_its_own_accounts_trades_nothing() {
     more.transfer(3, "k bonk", "p bonk", "keeper", 33);
     more.transfer(3, "p sol", "k sol", "pool", 5_000);
     check(&more, "keeper", &[(Side::Sell, "BONK", 33, Some(5_000), "Raydium AMM v4")]);
-    // One unit of its own goes the same way.
+    // One unit of its own follows the same route.
     let mut own = flash_filled();
     own.account("k usdc", "USDC", "keeper", 1);
     own.call(JUPITER, &["keeper", "k usdc", "k wif"], &[1]);
@@ -123,7 +123,7 @@ fn a_fill_is_named_after_the_venue_beneath_it() {
         (Side::Buy, "WIF", 80, None, "Raydium AMM v4"),
     ];
     check(&flash_filled(), "maker", &expected);
-    // Out of the keeper's own stock there is no other venue.
+    // If the keeper fills from its own balance, no other venue runs.
     let expected = [
         (Side::Sell, "USDC", 200, None, "Jupiter Limit Order v1"),
         (Side::Buy, "WIF", 80, None, "Jupiter Limit Order v1"),
@@ -131,8 +131,8 @@ fn a_fill_is_named_after_the_venue_beneath_it() {
     check(&filled(), "maker", &expected);
 }
 
-/// An order that sells for SOL pays loose lamports; the rent of the order's account, which comes
-/// back with the last fill, is no proceeds.
+/// An order that sells for SOL pays unwrapped lamports; the returned rent of its account is no
+/// proceeds.
 #[test]
 fn an_order_for_sol_pays_lamports() {
     let mut tx = Tx::new("keeper");
@@ -185,7 +185,7 @@ fn only_the_maker_of_an_order_trades_by_its_fill() {
     ];
     check(&flash_instalment(), "user", &expected);
     check(&flash_instalment(), "keeper", &[]);
-    // Who receives the fee gives nothing for it.
+    // The receiver of the fee gives nothing for it.
     check(&flash_instalment(), "fees", &[]);
     check(&filled(), "fees", &[]);
 }
@@ -253,8 +253,7 @@ fn a_quote_that_is_filled_by_a_call_of_its_own_is_a_trade() {
 
 const COW: &str = "Moook87DzJ25dELx3LXJ3dnu5a4ERVFwKo1PWWF4p7Y";
 
-/// A transaction in which each of two programs takes one token of the wallet in one call and gives it
-/// another one in the next.
+/// Each of two programs takes one token of the wallet in one call and gives it another in the next.
 fn two_calls_each(programs: [(&str, [&[u8]; 2]); 2]) -> Tx {
     let mut tx = Tx::new("w");
     for (token, amount) in [("USDC", 100), ("NEW", 7), ("USDT", 50), ("WIF", 79)] {
@@ -271,7 +270,7 @@ fn two_calls_each(programs: [(&str, [&[u8]; 2]); 2]) -> Tx {
     tx
 }
 
-/// Each aggregator's calls are joined, and those that a program's row does not list are none of them.
+/// Calls are joined per aggregator; calls that a program's row does not list are not.
 #[test]
 fn calls_are_joined_by_their_aggregator_and_only_where_they_swap() {
     let quoted: (&str, [&[u8]; 2]) = (DFLOW, [&[181; 8], &[50; 8]]);
@@ -369,7 +368,7 @@ fn the_smaller_of_two_fills_is_no_fee_of_the_larger_one() {
     }
 }
 
-/// What is left of the order's input comes back with the fill.
+/// The unused rest of the order's input comes back with the fill.
 #[test]
 fn the_rest_of_an_order_that_comes_back_was_not_sold() {
     let mut tx = Tx::new("resolver");
@@ -382,7 +381,7 @@ fn the_rest_of_an_order_that_comes_back_was_not_sold() {
     let expected =
         [(Side::Sell, "USDC", 180, None, "OKX DEX"), (Side::Buy, "WIF", 80, None, "OKX DEX")];
     check(&tx, "maker", &expected);
-    // Who fills takes no trade of its own.
+    // The filler has no trade of its own.
     check(&tx, "resolver", &[]);
 }
 
@@ -426,7 +425,7 @@ fn instalments_are_trades() {
     }
 }
 
-/// What an instruction states and no balance confirms gives no row.
+/// An amount that an instruction states and no balance confirms gives no row.
 #[test]
 fn an_amount_that_balances_contradict_gives_no_row() {
     use blotter::decode::solana::{decode, parse};

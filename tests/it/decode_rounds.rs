@@ -1,5 +1,5 @@
-//! Solana transactions that end near to where they began, routes through conversions, and order books of
-//! which a side is settled elsewhere, built by hand, one a rule.
+//! Hand-written Solana transactions, one per rule: round trips, routes through conversions, and
+//! order books whose other side is settled elsewhere.
 
 use blotter::decode::NoteKind;
 use blotter::domain::{Address, Side, Units};
@@ -22,7 +22,7 @@ fn accounts(usdc: u64) -> Tx {
     tx
 }
 
-/// `gave` of one account to the pool, and `got` from it.
+/// Moves `gave` from an account to the pool, and `got` back.
 fn swap(tx: &mut Tx, (from, gave): (&str, u64), (to, got): (&str, u64)) {
     let (into, out) = (from.replace('w', "p"), to.replace('w', "p"));
     tx.call(RAYDIUM, &[from, &into, &out, to, "w", "p"], &[9]);
@@ -53,7 +53,7 @@ fn a_swap_that_a_conversion_closes_went_round() {
         unstake(&mut tx, 811, paid);
         assert!(is_round_trip(&tx), "{paid}");
     }
-    // A rest of another token on the way does not make it a trade.
+    // A remainder of an intermediate token does not make it a trade.
     let mut tx = accounts(0);
     swap(&mut tx, ("w sol", 8_000), ("w usdc", 500));
     swap(&mut tx, ("w usdc", 491), ("w msol", 811));
@@ -73,7 +73,7 @@ fn a_conversion_of_what_was_bought_with_another_token_closes_nothing() {
     check(&tx, "w", &rows);
 }
 
-/// What was bought, and converted only in part or with more of the same, was bought.
+/// What was bought stays a purchase if only a part, or more of it, was converted.
 #[test]
 fn a_conversion_of_another_amount_closes_nothing() {
     for (held, converted) in [(0, 100), (900, 1_500)] {
@@ -168,8 +168,8 @@ fn step(tx: &mut Tx, at: &str, (sold, gave): (&str, u64), (bought, got): (&str, 
     tx.transfer(3, &from, &into, "hub", gave).transfer(3, &out, &to, at, got);
 }
 
-/// The rest of a token goes straight to a market maker, whose part has not the value of all that went by
-/// way of SOL. Amounts of `2pbFktFoaNbT7Wuo…`.
+/// The rest of a token goes directly to a market maker, and is not valued at what went through SOL.
+/// Amounts of `2pbFktFoaNbT7Wuo…`.
 #[test]
 fn one_leg_of_a_split_route_has_not_the_value_of_the_others() {
     let mut tx = parties();
@@ -193,7 +193,7 @@ fn one_leg_of_a_split_route_has_not_the_value_of_the_others() {
     check(&tx, "w", &rows);
 }
 
-/// A platform takes up to a tenth of what comes; more is another's.
+/// A platform's fee is at most a tenth of what is received; more belongs to another account.
 #[test]
 fn a_platforms_fee_of_what_is_received_is_in_the_value() {
     for (fee, value) in [(9, Some(5_000)), (12, None)] {
@@ -228,7 +228,7 @@ fn a_tax_of_what_is_received_is_in_the_value() {
     check(&tx, "w", &rows);
 }
 
-/// Who calls the market takes an order. Its maker gave what is sold when the order was placed.
+/// The market's caller takes an order, whose maker gave its side when it placed the order.
 #[test]
 fn an_order_of_a_market_is_a_trade_of_who_takes_and_of_who_placed_it() {
     let called = |data: [u8; 8]| {
@@ -382,7 +382,7 @@ fn take(quote: &str, (tag, base_lots): (u8, u64), moved: (&str, &str, &str, u64)
     tx
 }
 
-/// Lots without their size are no amount. Amounts of `26LC6Jhm3egss46w…`.
+/// Lots of unknown size give no amount. Amounts of `26LC6Jhm3egss46w…`.
 #[test]
 fn a_take_that_free_funds_pay_for_has_the_amount_of_one_side() {
     let rows = |tx: &Tx| -> Vec<_> {
@@ -416,9 +416,9 @@ fn what_free_funds_pay_in_part_is_open() {
     assert_eq!(sold("USDC", whole), [(Some(Units::from(whole)), None), (got, None)]);
     assert_eq!(sold("USDC", whole - 1_000_000), [(None, None), (got, None)]);
     assert_eq!(sold(WSOL, whole - 1_000_000), [(None, got)]);
-    // A multiple of the lots, but no power of ten for each.
+    // A multiple of the lots that is not a power of ten.
     assert_eq!(sold("USDC", whole / 5 * 3), [(None, None), (got, None)]);
-    // The price of a purchase, without what lay at the exchange.
+    // The price of a purchase, without the free funds at the exchange.
     let bought = |paid: u64| {
         let mut tx = take(WSOL, (0, 15_716), ("v base", "w base", "vault", 800));
         tx.account("w quote", WSOL, "w", 900_000_000);
@@ -473,7 +473,8 @@ fn a_take_that_free_funds_pay_for_is_one_next_to_another_trade() {
     assert!(rows.len() == 3 && [sold, got, bought("WIF")].iter().all(|row| rows.contains(row)));
     // More of the token may have been sold than was bought.
     assert_eq!(next_to("BASE"), [bought("BASE")]);
-    // Two takes of one side are one row of each token; of two sides, what was given may be either.
+    // Two takes of one side are one row per token; for takes of both sides, what was given is
+    // unknown.
     let twice = |(from, to): (&str, &str)| {
         let mut tx = sold_free_funds("USDC", 0, 15_716);
         let market = [PHOENIX, "log authority", "market", "w"];

@@ -1,4 +1,4 @@
-//! Solana transactions of venues that also do other things than swap, built by hand, one a rule.
+//! Hand-written Solana transactions of venues that do more than swap, one per rule.
 
 use blotter::decode::NoteKind;
 use blotter::domain::Side;
@@ -94,7 +94,7 @@ fn what_was_minted_may_be_sold_to_a_curve() {
     check(&tx, "w", &[(Side::Sell, "NEW", 1_000, Some(600_000), "Heaven")]);
 }
 
-/// Dollars that a bridge mints in the same transaction, of which the curve gives back the rest.
+/// A bridge mints dollars in the same transaction, and the curve returns the unused rest.
 #[test]
 fn a_token_that_buys_another_is_no_supply_of_a_launch() {
     let mut tx = Tx::new("w");
@@ -109,7 +109,7 @@ fn a_token_that_buys_another_is_no_supply_of_a_launch() {
     check(&tx, "w", &[row(sold), row(bought)]);
 }
 
-/// The same where what they bought goes on to another account: the rest of them is not bought for SOL.
+/// The same if the purchase goes to another account: the rest of the dollars is not bought for SOL.
 #[test]
 fn a_token_that_buys_another_for_others_is_no_supply_of_a_launch() {
     let mut tx = Tx::new("w");
@@ -186,7 +186,7 @@ fn a_route_through_a_vault_of_a_lender_alone_is_a_conversion() {
     }
 }
 
-/// An order of 1inch Fusion for coin: its account closes to the maker with the fill. A resolver that
+/// A 1inch Fusion order for SOL: its account closes to the maker with the fill. A resolver that
 /// cancels it gets the account's rent and passes on what it does not keep.
 #[test]
 fn an_order_of_fusion_is_a_trade_when_it_is_filled_and_not_when_it_is_cancelled() {
@@ -209,8 +209,8 @@ fn an_order_of_fusion_is_a_trade_when_it_is_filled_and_not_when_it_is_cancelled(
     assert_eq!(run(&cancelled, "maker").trades, []);
 }
 
-/// USDC to coin to a token: the sale's coin is the value of both, of which the router takes a part before
-/// the purchase. Amounts of `uyEeVWMnHBCKGhAg…`.
+/// USDC to SOL to a token: the SOL of the sale values both, and the router takes a part of it
+/// before the purchase. Amounts of `uyEeVWMnHBCKGhAg…`.
 #[test]
 fn a_route_is_worth_what_its_first_pool_gave() {
     let mut tx = Tx::new("w");
@@ -448,7 +448,8 @@ fn liquidity_in_the_call_of_a_swap_neither_values_nor_names_it() {
     }
 }
 
-/// The venue itself is given what it has set aside for the wallet, for what this purchase adds to it.
+/// The purchase calls the venue's claim of what it had set aside for the wallet, which adds to the
+/// payment.
 #[test]
 fn lamports_that_are_claimed_in_the_call_of_a_purchase_are_no_part_of_its_price() {
     for (program, venue) in [(PUMP, "Pump.fun"), (PUMP_SWAP, "PumpSwap")] {
@@ -463,7 +464,7 @@ fn lamports_that_are_claimed_in_the_call_of_a_purchase_are_no_part_of_its_price(
     }
 }
 
-/// SOL to WETH, which is laid into a pool for its share, by the accounts of `owner`. Amounts of
+/// SOL to WETH, which is deposited in a pool for a share, by the accounts of `owner`. Amounts of
 /// `2kai9Wa4rc433U3J…`.
 fn laid_in_by(program: &str, owner: &str) -> Tx {
     let mut tx = Tx::new("w");
@@ -500,7 +501,7 @@ fn what_an_aggregator_lays_into_a_pool_is_a_step_of_its_route() {
     check(&tx, "w", &[(Side::Buy, "JLP", 23_753_244, Some(500_000_000), "Jupiter Perps")]);
     step(&mut tx, "w", ("JLP", 23_753_244), ("USDC", 76_612_586));
     check(&tx, "w", &[(Side::Buy, "USDC", 76_612_586, Some(500_000_000), "Orca Whirlpool")]);
-    // By the aggregator's accounts, through which as much went as came.
+    // Through the aggregator's accounts, which pass on all that they get.
     let mut tx = laid_in_by(JUPITER, "hub");
     step(&mut tx, "hub", ("JLP", 23_753_244), ("USDC", 76_612_586));
     tx.transfer(2, "hub USDC", "w USDC", "hub", 76_612_586);
@@ -569,7 +570,7 @@ fn what_a_smart_account_pays_next_to_a_swap_is_no_part_of_it() {
         tx.transfer(2, "v usdc", "contractor usdc", "vault", 100);
         check(&tx, "vault", &rows);
     }
-    // What who pays the network's fee takes for it.
+    // A payment to the fee payer for the network fee.
     let mut tx = batch();
     swap_at_2(&mut tx, ("v x", 1_000), ("v usdc", 100));
     tx.transfer(2, "v usdc", "member usdc", "vault", 2);
@@ -611,7 +612,7 @@ fn what_a_smart_account_does_in_several_calls_is_no_swap() {
     assert_eq!(run(&placed, "vault").trades, []);
 }
 
-/// Where no height is known, a route's step could be an instruction of the account.
+/// If no heights are known, a step of a route could be an instruction of the smart account.
 #[test]
 fn a_route_of_a_smart_account_stays_whole_where_heights_are_guessed() {
     let mut tx = batch();
@@ -629,8 +630,8 @@ fn a_route_of_a_smart_account_stays_whole_where_heights_are_guessed() {
     check(&tx, "vault", &rows);
 }
 
-/// Between a pool's call and its transfers lies a call of its own for the fee, and behind them one for its
-/// event. Amounts of `3PHQEygDTZZG6BjQ…`.
+/// Between a pool's call and its transfers is a call for the fee, and after them one for the event.
+/// Amounts of `3PHQEygDTZZG6BjQ…`.
 #[test]
 fn guessed_heights_give_a_transfer_to_the_call_that_was_given_its_accounts() {
     let mut tx = Tx::new("w");
@@ -684,7 +685,7 @@ fn guessed_heights_keep_two_calls_of_a_pool_apart() {
     check(&tx, "w", &rows);
 }
 
-/// What the wallet pays to accounts that the curve was given is its price, and what it pays to another one
+/// Payments to accounts that were passed to the curve are its price; a payment to another account
 /// is a router's fee. Amounts of `622CrdnBz4KMNbs9N…`.
 #[test]
 fn guessed_heights_keep_the_fee_of_a_router_out_of_the_price_at_a_curve() {
@@ -721,8 +722,8 @@ fn wrap(tx: &mut Tx) {
     tx.transfer(3, "w BASE", "m BASE", "w", 100).mint_to(3, "SY", "w SY", 98);
 }
 
-/// YT comes of SY that is split, most of it lent by the market, which takes the PT for that; the wrapper
-/// lays the YT into the wallet's position.
+/// YT comes from SY that is split, most of it lent by the market in return for the PT; the wrapper
+/// deposits the YT in the wallet's position.
 #[test]
 fn a_purchase_of_yield_that_is_laid_into_a_position_is_one() {
     let mut tx = splitting();

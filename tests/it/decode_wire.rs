@@ -1,4 +1,4 @@
-//! What nodes send: both encodings, what the source asks of a transaction, and hostile bytes.
+//! Replies of nodes: both encodings, the fields that the source reads, and hostile bytes.
 
 use blotter::decode::solana::{Transaction, decode, parse};
 use blotter::domain::Side;
@@ -26,12 +26,12 @@ fn reports_what_the_source_asks() {
     );
     assert_eq!(tx.id().unwrap().to_string(), bs58::encode([7_u8; 64]).into_string());
     assert!(!tx.failed());
-    // A temporary account of wrapped SOL is not worth a look of its own.
+    // A temporary account of wrapped SOL needs no list of its own.
     assert!(tx.closed_token_accounts(&key("w")).is_empty());
     let mut closed = Tx::new("w");
     closed.account("w old", "OLD", "w", 0).close(1, "w old", "w", "w");
     assert_eq!(parsed(&closed).closed_token_accounts(&key("w")), [key("w old")]);
-    // Where the balances name no owner, as before 2022, who closed it is.
+    // If the balances name no owner, as before 2022, the closer is the owner.
     closed.owners = false;
     assert_eq!(parsed(&closed).closed_token_accounts(&key("w")), [key("w old")]);
     assert!(parsed(&closed).closed_token_accounts(&key("other")).is_empty());
@@ -50,8 +50,8 @@ fn reports_what_the_source_asks() {
     assert!(given.held_token_accounts(&key("w")).is_empty());
 }
 
-/// What nodes did not record yet is no lack: inner calls and token balances up to October 2021,
-/// owners up to December 2021.
+/// Lists that nodes did not record yet are not missing: inner calls and token balances up to
+/// October 2021, owners up to December 2021.
 #[test]
 fn a_reply_is_whole_where_it_holds_what_nodes_record() {
     let is_whole = |slot: u64, lacks: Option<&str>, owners: bool| {
@@ -99,7 +99,8 @@ fn both_encodings_say_the_same() {
     }
 }
 
-/// A swap at Flint, whose two transfers are one call of the Token program: nodes read its parts too.
+/// A swap at Flint, whose two transfers are one batch call of the Token program; nodes also parse
+/// its parts.
 #[test]
 fn a_batch_that_a_node_has_read_is_its_parts() {
     let mut tx = Tx::new("w");

@@ -1,6 +1,5 @@
-//! The demo chain: is it one chain, does it keep the books, does it speak the wire format.
-//!
-//! What is expected comes from plain accounting over the answers' own balances, not from a decoder.
+//! The demo chain: its transactions form one consistent chain, its balances add up, and it uses the
+//! real wire formats.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! The decoder over the demo chain: what it reads is what was traded, by construction.
+//! The decoder over the demo chain: its rows equal the trades of the model.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 /// Side is buy, mint, units, native, venue.
 type Row = (bool, String, Option<Units>, Option<Units>, String);
 
-/// How many transactions of a kind there were, how many came out right, and one that did not.
+/// Per kind: how many transactions there were, how many were right, and one that was wrong.
 type Score = BTreeMap<String, (usize, usize, Option<String>)>;
 
 pub(crate) fn raw(node: &DemoNode, signature: &TxId) -> Vec<u8> {
@@ -51,7 +51,7 @@ fn expected(rows: &[TrueTrade]) -> Vec<Row> {
 }
 
 /// Decodes every transaction of a wallet: trades, failures and noise. The native value of a
-/// token-for-token trade is not the decoder's to find.
+/// token-for-token trade is not the decoder's task.
 fn compare(score: &mut Score, label: &str, plan: WalletPlan, count: usize) {
     let registry = Registry::embedded().unwrap();
     let model = SolanaModel::new(21);

@@ -1,5 +1,5 @@
 //! The demo EVM chains' wire formats: each interface against the others, and all against a small
-//! accountant that knows nothing of how the chain is made.
+//! accounting that does not know how the chain is generated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,7 @@ fn number(value: &Value) -> u128 {
     u128::from_str_radix(value.as_str().unwrap().strip_prefix("0x").unwrap(), 16).unwrap()
 }
 
-/// The low 128 bits of a word at a place of an event's data.
+/// The low 128 bits of a word of an event's data.
 fn word(log: &Value, at: usize) -> u128 {
     let data = log["data"].as_str().unwrap();
     u128::from_str_radix(&data[2 + at * 64 + 32..2 + at * 64 + 64], 16).unwrap()
@@ -60,15 +60,14 @@ fn hash(id: TxId) -> String {
     id.to_string()
 }
 
-/// What one transaction moved for a wallet: native coin below and with the outermost call, tokens
-/// by contract.
+/// What one transaction moved for a wallet: native coin in all calls, tokens by contract.
 #[derive(Debug, Default)]
 struct Moved {
     native: i128,
     tokens: BTreeMap<String, i128>,
 }
 
-/// Adds what a call and those below it moved, unless they were taken back.
+/// Adds what a call and its subcalls moved, unless they were reverted.
 fn add_calls(call: &Value, wallet: &str, native: &mut i128) {
     if call.get("error").is_some() {
         return;
@@ -146,7 +145,7 @@ fn the_truth_is_what_the_transactions_moved() {
             }
             kinds.insert(format!("{:?}", rows[0].kind));
         }
-        // Two are Tron's alone.
+        // Two kinds occur only on Tron.
         assert_eq!(kinds.len(), TradeKind::ALL.len() - 2, "{kinds:?}");
     }
 }
@@ -261,7 +260,7 @@ fn a_log_query_that_is_too_large_is_refused_in_the_words_of_its_node() {
     assert!(text.ends_with("this block range should work: [0x1, 0x1f4]"), "{text}");
     let (code, text) = says(LimitTexts::Infura, None, Some(10));
     assert_eq!(code, -32005);
-    // The range that it names works, and holds no fewer than can be had.
+    // The range that the error suggests works, and has as many logs as fit.
     let range = text.split('[').nth(1).unwrap().trim_end_matches([']', '.']).to_owned();
     let (from, to) = range.split_once(", ").unwrap();
     let logs =
@@ -292,7 +291,7 @@ fn blocks_follow_each_other_and_tags_name_them() {
     let row = model.truth(address).next().unwrap();
     let found = block(&format!("{:#x}", row.height));
     assert!(found["transactions"].as_array().unwrap().contains(&json!(hash(row.hash))));
-    // Another fork: other hashes, the old ones are gone.
+    // After a reorg the hashes differ, and the old ones are gone.
     model.reorg(row.height);
     assert_eq!(ask(&node, "eth_getTransactionByHash", json!([hash(row.hash)])), Value::Null);
     assert_ne!(block(&format!("{:#x}", row.height))["hash"], found["hash"]);

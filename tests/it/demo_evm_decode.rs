@@ -1,4 +1,4 @@
-//! What the EVM demo chains' truth says against what the decoder reads from their wire format.
+//! The EVM demo chains' model compared with what the decoder reads from their wire format.
 
 use blotter::decode::evm::{NativeFlows, Transaction, decode, parse, parse_trace};
 use blotter::demo::DemoNode;

@@ -1,5 +1,5 @@
-//! The real reader over the demo EVM chains, by each way to find transactions: what it reads and
-//! the decoder makes of it is the truth.
+//! The real reader over the demo EVM chains, by each way of discovery: what it reads and the
+//! decoder makes of it equals the model.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ fn world(slug: &str) -> World {
     World { registry, chain, model, rpc, explorer, portal }
 }
 
-/// What a list without calls does not show: the wallet, which sends for itself too, gives native
+/// What a list without inner calls does not show: a wallet that also sends for itself gives native
 /// coin in a transaction that another account sends to a contract which the list does not name.
 const UNSEEN: (TradeKind, Side) = (TradeKind::UserOp, Side::Buy);
 
@@ -93,7 +93,7 @@ impl World {
         self.read_gap(&self.source(discovery), all_of(wallet)).await.0
     }
 
-    /// What a read finds, and what it leaves in doubt.
+    /// The rows that a read finds, and the doubts that it leaves.
     async fn read_gap(&self, source: &Source, gap: GapRequest) -> (Vec<Fact>, Doubts) {
         let Address::Evm(account) = gap.wallet else { panic!("another family") };
         let mut reader = source.read(gap.clone());
@@ -107,7 +107,7 @@ impl World {
                 Err(error) => {
                     errors += 1;
                     assert!(errors < 4, "{error}");
-                    // As the loader does, below what was given.
+                    // Continues below the last chunk, as the loader does.
                     let high = low.map(|low: u64| low - 1).or(gap.high);
                     reader = source.read(GapRequest { high, ..gap.clone() });
                     continue;
@@ -222,7 +222,7 @@ async fn faults_change_nothing_but_the_time() {
     }
 }
 
-/// Balances show what no trace does; where neither does, values are missing, never wrong.
+/// Balances replace traces; without either, values are missing, never wrong.
 #[tokio::test(start_paused = true)]
 async fn nodes_without_traces_give_no_wrong_value() {
     for state_blocks in [None, Some(128)] {
@@ -239,15 +239,15 @@ async fn nodes_without_traces_give_no_wrong_value() {
             assert!(row.6.is_none() || row.6 == truth.6, "{row:?} is not {truth:?}");
             unvalued += usize::from(row.6.is_none() && truth.6.is_some());
         }
-        // Missing rows are sales whose payment no endpoint shows.
+        // The missing rows are sales whose payment no endpoint shows.
         let share = if state_blocks.is_none() { 98 } else { 90 };
         assert!(found.len() * 100 >= truth.len() * share, "{} of {}", found.len(), truth.len());
         assert!(unvalued * 4 <= found.len(), "{unvalued} of {}", found.len());
     }
 }
 
-/// Calls for a wallet of 1,000 trades by each way, with those of lists and logs apart: the table of
-/// docs/performance.md.
+/// The calls for a wallet of 1,000 trades by each way, with list and log calls separate: the table
+/// of docs/performance.md.
 #[tokio::test(start_paused = true)]
 #[expect(clippy::print_stderr, reason = "the figures of docs/performance.md")]
 async fn calls_for_a_thousand_trades_stay_few() {
@@ -300,7 +300,8 @@ async fn a_gateway_without_traces_gives_native_amounts_by_balances() {
     assert!(right * 100 >= all * 95 && bare < right, "{right_by:?}");
 }
 
-/// What inputs say of whom a call pays is known by a gateway without calls and balances as by nodes.
+/// The receivers that inputs state are read from a gateway without calls and balances as from
+/// nodes.
 #[tokio::test(start_paused = true)]
 async fn inputs_of_what_a_wallet_sent_come_from_a_gateway_without_calls() {
     let world = world("eth");
@@ -329,8 +330,8 @@ async fn inputs_of_what_a_wallet_sent_come_from_a_gateway_without_calls() {
     }
 }
 
-/// The dataset of a chain without real-time data ends days below the final head: nodes give what is
-/// above. Without another way nothing above the gateway's end is claimed.
+/// The dataset of a chain without real-time data ends days below the final head: nodes supply what
+/// is above. Without another way nothing above the gateway's end is claimed.
 #[tokio::test(start_paused = true)]
 async fn what_a_gateway_does_not_have_yet_is_read_from_nodes() {
     let world = world("eth");
@@ -350,7 +351,8 @@ async fn what_a_gateway_does_not_have_yet_is_read_from_nodes() {
     assert_eq!(below, world.truth(wallet, |row| row.height <= end));
 }
 
-/// The same of an index whose lists have stood still for long. A little late it is waited for.
+/// The same for an index whose lists stopped long ago. An index that is a little late is waited
+/// for.
 #[tokio::test(start_paused = true)]
 async fn what_an_index_that_stands_still_does_not_have_is_read_from_nodes() {
     let world = world("eth");
@@ -361,7 +363,7 @@ async fn what_an_index_that_stands_still_does_not_have_is_read_from_nodes() {
     world.explorer.set_options(ExplorerOptions { list_lag, ..ExplorerOptions::default() });
     let found = world.read_by(&[Discovery::Explorer, Discovery::Logs], wallet).await;
     assert_eq!(found, truth);
-    // A look for what is newer than it has.
+    // A read of heights that are newer than the index.
     let refresh = GapRequest { low: end + 1, ..all_of(wallet) };
     let source = world.source(&[Discovery::Explorer, Discovery::Logs]);
     let (newer, _) = world.read_gap(&source, refresh).await;
@@ -372,8 +374,8 @@ async fn what_an_index_that_stands_still_does_not_have_is_read_from_nodes() {
     assert!(below.len() > 100, "{}", below.len());
 }
 
-/// Traces of what a gateway does not have yet come with it: nodes without traces are not the last word,
-/// though the account has no code.
+/// The gateway will have traces of blocks that it does not have yet: nodes without traces are not
+/// the last word, even for an account without code.
 #[tokio::test(start_paused = true)]
 async fn what_nodes_without_traces_show_above_a_gateway_stays_in_doubt_until_it_is_there() {
     let world = world("eth");
@@ -394,7 +396,7 @@ async fn what_nodes_without_traces_show_above_a_gateway_stays_in_doubt_until_it_
     assert!(!doubts.contains(Doubts::INNER_CALLS), "{doubts:?}");
 }
 
-/// That nothing is newer than a gateway has is not known while the way fails that would show it.
+/// Whether anything is newer than the gateway's end is unknown while the other way fails.
 #[tokio::test(start_paused = true)]
 async fn a_look_above_a_gateway_is_an_error_where_the_other_way_fails() {
     let world = world("eth");
@@ -434,7 +436,7 @@ impl Transport for NoPages {
     }
 }
 
-/// The same where the other way fails once its pages are asked for.
+/// The same if the other way fails only when its pages are requested.
 #[tokio::test(start_paused = true)]
 async fn a_look_above_a_gateway_is_an_error_where_the_other_ways_pages_fail() {
     let world = world("eth");
@@ -449,7 +451,7 @@ async fn a_look_above_a_gateway_is_an_error_where_the_other_ways_pages_fail() {
     assert!(read.as_ref().is_err_and(|error| !error.is_final()), "{read:?}");
 }
 
-/// An index that was begun anew shows a wallet as if it were younger.
+/// An index that was rebuilt from a later block shows a wallet as if it were younger.
 #[tokio::test(start_paused = true)]
 async fn what_an_index_does_not_have_below_its_first_block_is_in_doubt() {
     let world = world("eth");
@@ -465,8 +467,8 @@ async fn what_an_index_does_not_have_below_its_first_block_is_in_doubt() {
     }
 }
 
-/// An index whose list of inner calls ends at a block and says nothing of it, and which gives none of
-/// those that would show it.
+/// An index whose list of inner calls ends at a block without saying so, and which returns none of
+/// the calls that would show it.
 #[derive(Debug)]
 struct LateCalls {
     index: DemoTransport,
@@ -500,7 +502,8 @@ impl Transport for LateCalls {
     }
 }
 
-/// What such a list lacks is read from traces: a sale for native coin is no sale without its payment.
+/// What such a list lacks is read from traces: without its payment a sale for native coin is no
+/// sale.
 #[tokio::test(start_paused = true)]
 async fn calls_of_a_list_that_does_not_show_how_far_it_has_come_are_traced() {
     let world = world("eth");
@@ -509,7 +512,7 @@ async fn calls_of_a_list_that_does_not_show_how_far_it_has_come_are_traced() {
     let wrapped = world.chain.wrapped_native.to_string().to_lowercase();
     let late = LateCalls { index: world.transport(), wrapped, until: truth[100].1 };
     let source = world.source_through(Arc::new(late), &[Discovery::Explorer]);
-    // From the head, and up to where that read has come.
+    // From the head, and then up to the height that this read reached.
     for high in [None, Some(truth[0].1)] {
         let gap = GapRequest { high, ..all_of(wallet) };
         let (found, doubts) = world.read_gap(&source, gap).await;
@@ -536,7 +539,7 @@ async fn several_transactions_of_a_block_take_two_calls() {
     let by_hash = stats.calls_of("eth_getTransactionReceipt");
     let trades: usize = blocks.values().map(HashSet::len).sum();
     assert!(crowded > 50 && by_block > 0, "{crowded} of {trades}, {by_block} by block");
-    // The look at how far down the index goes asks for the senders of a few events.
+    // The check of the index's first block requests the senders of a few events.
     let looked_up = stats.calls_of("eth_getTransactionByHash");
     assert!((by_hash..=by_hash + 3).contains(&looked_up), "{:?}", stats.calls);
     let others = u64::try_from(trades - crowded).unwrap();

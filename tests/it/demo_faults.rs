@@ -1,4 +1,4 @@
-//! What goes wrong on purpose at the demo's endpoints, in process and over a port.
+//! The faults of the demo's endpoints, in process and over a port.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -123,7 +123,7 @@ async fn each_fault_of_a_call_does_what_it_says() {
     assert_ne!(first, second);
 }
 
-/// Of each family, by each look-up.
+/// For each family and each look-up.
 #[test]
 fn the_transaction_that_a_node_fails_on_is_an_error_and_others_are_given() {
     let registry = Registry::embedded().unwrap();

@@ -1,4 +1,4 @@
-//! Prices of the demo's tokens: within a day a token's price moves as an ordinary token's does.
+//! Prices of the demo's tokens: they move within a day like those of ordinary tokens.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use blotter::registry::Registry;
 
 const DAY: u32 = 86_400;
 const SLOTS_PER_DAY: u64 = 216_000;
-/// The highest price of a token in a day is less than so many times the lowest.
+/// Limit of the ratio between the highest and the lowest price of a token in a day.
 const RATIO_MAX: u64 = 2;
 
 /// One row of the truth. The units of a dollar row value the other row of its transaction.

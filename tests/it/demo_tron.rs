@@ -1,5 +1,5 @@
-//! Tron's demo chain: what its truth says against what the decoder reads from its wire formats, and
-//! the shapes of its lists.
+//! Tron's demo chain: its model compared with what the decoder reads from its wire formats, and the
+//! shapes of its lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -98,8 +98,8 @@ fn every_kind_of_trade_decodes_to_the_truth() {
     }
 }
 
-/// Where inner calls are not kept, TRX is exact where an event or the router's input contains it,
-/// and null where nothing does.
+/// Without inner calls, TRX amounts are exact if an event or the router's input states them, and
+/// null otherwise.
 #[test]
 fn without_inner_calls_values_are_exact_or_null() {
     let world = world(without_inner_calls());
@@ -133,7 +133,7 @@ fn without_inner_calls_values_are_exact_or_null() {
         }
     }
     let text = |set: BTreeSet<String>| set.into_iter().collect::<Vec<_>>().join(", ");
-    // Nothing says then that a relayed sale was paid.
+    // Then nothing shows the payment of a relayed sale.
     assert_eq!(text(missing), "Cow Sell", "{exact:?}");
     assert_eq!(text(unvalued), "Launchpad Sell, V4 Buy, V4 Sell", "{exact:?}");
 }
@@ -217,7 +217,7 @@ fn tokens_report_names_and_decimals_in_every_interface() {
     assert_eq!(world.post("jsonrpc", unknown)["error"]["code"], -32601);
 }
 
-/// Texts and statuses: the documentation of the index and of java-tron.
+/// Texts and statuses are those of the documentation of the index and of java-tron.
 #[tokio::test(start_paused = true)]
 async fn who_asks_too_often_is_suspended_for_a_while() {
     let world = world(NodeOptions::default());

@@ -1,5 +1,5 @@
 //! The real reader over Tron's demo chain, by lists and by events: what it reads and the decoder
-//! makes of it is the truth.
+//! makes of it equals the model.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,8 +107,8 @@ impl World {
         facts(self.model.truth(wallet).filter(shown))
     }
 
-    /// Reads a mixed wallet and holds each row against the truth; `shown`: what the way that is
-    /// tried shows at all.
+    /// Reads a mixed wallet and compares each row with the model; `shown`: the trades that this way
+    /// can see at all.
     async fn check(&self, plan: WalletPlan, shown: impl Fn(&TrueTrade) -> bool) {
         let wallet = self.model.add_named("trader", plan);
         let found = self.read(&self.source(None), wallet, low(&plan)).await;
@@ -146,7 +146,7 @@ fn has_events(t: &TrueTrade) -> bool {
 async fn both_ways_find_all_trades() {
     world(NodeOptions::default()).check(mixed(400), |_| true).await;
     world(plain_node()).check(mixed(400), has_events).await;
-    // A node that has no view of its own of what is solid.
+    // A node without its own view of solid blocks.
     let options = NodeOptions { page_max: 50, ..NodeOptions::default() };
     world(options).check(mixed(150), |_| true).await;
 }
@@ -222,7 +222,7 @@ async fn a_node_that_lacks_old_blocks_says_so_and_gives_the_rest() {
         world.drain(&source, request(wallet, low(&mixed(0)), None), &mut facts).await;
     assert_eq!(error, Some(UpstreamError::HistoryCut { first }));
     assert_eq!((low, facts), (Some(first), kept));
-    // And what lies below is not known by asking again.
+    // Asking again does not show what lies below.
     let mut none = Vec::new();
     let below = request(wallet, 0, Some(first - 1));
     let (error, low) = world.drain(&source, below, &mut none).await;
@@ -248,13 +248,13 @@ async fn tokens_are_named_by_json_rpc_and_by_the_http_interface() {
     }
 }
 
-/// Pages of 200 that a list of so many entries takes: each repeats what stood at the moment that
-/// the last one ended in, and the end is looked at again.
+/// The pages of 200 that a list of `entries` takes: each page repeats the moment in which the last
+/// one ended, and the end is requested twice.
 fn pages(entries: u64, repeated_max: u64) -> u64 {
     entries.div_ceil(200 - repeated_max) + 4
 }
 
-/// 20,000 trades at 200 a page and 15 requests a second, by an index that suspends who asks.
+/// 20,000 trades at 200 a page and 15 requests a second, from an index that suspends fast callers.
 #[tokio::test(start_paused = true)]
 #[expect(clippy::print_stderr, reason = "states the calls")]
 async fn a_long_history_comes_whole_through_rates_and_suspensions() {

@@ -1,5 +1,5 @@
-//! What a caller can do at the HTTP interface beyond asking for a history: keys that end while
-//! their streams are open, requests of other sites' pages, ambiguous requests, misspelt parameters.
+//! What callers can do at the HTTP interface apart from requesting a history: keys that end while
+//! their streams are open, cross-site requests, ambiguous requests, misspelt parameters.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::support::source::Node;
 
 const ESTIMATE: &str = "/v1/billing/estimate";
 
-/// Runs a request while the keys change after some time; how long it took comes too.
+/// Runs a request while the keys change after some time; also returns how long it took.
 async fn during(
     world: &World,
     asked: &str,
@@ -109,7 +109,7 @@ async fn a_lowered_quota_ends_an_open_stream() {
     ends_for(&response, "QUOTA_EXCEEDED", "/errors/quota_exceeded");
 }
 
-/// A page that is written as a stream has no member for an error: it ends early, with a cursor.
+/// A page that is sent in parts has no place for an error: it ends early, with a cursor.
 #[tokio::test(start_paused = true)]
 async fn a_revoked_key_ends_a_long_page() {
     let world = World::new();
@@ -135,7 +135,7 @@ fn asked(wallet: &Wallet) -> String {
     format!("{{\"addresses\":[\"{}\"]}}", wallet.address)
 }
 
-/// `text/plain` and forms are what a page of another site sends without asking beforehand.
+/// Pages of other sites can send `text/plain` and forms without a preflight.
 #[tokio::test(start_paused = true)]
 async fn an_estimate_takes_json_alone() {
     let world = World::new();
@@ -193,7 +193,7 @@ async fn without_a_key_stored_and_unknown_wallets_look_alike() {
     }
 }
 
-/// Sends bytes and reads to the end, or to a silence.
+/// Sends bytes and reads to the end, or until nothing more comes.
 async fn exchange(served: &Served, bytes: &str) -> String {
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();
@@ -245,7 +245,7 @@ async fn requests_that_two_readers_would_read_differently_are_refused() {
         assert!(last.contains("connection: close"), "{name}: {answer}");
         assert_eq!(answers.next(), None, "{name}: {answer}");
     }
-    // Each alone is right; the old version needs no host.
+    // Each header alone is valid; HTTP/1.0 needs no host.
     let body = asked(&wallet(1));
     let head = format!(
         "POST {ESTIMATE} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx-api-key: {KEY}\r\ncontent-type: application/json\r\n"
@@ -262,7 +262,7 @@ async fn requests_that_two_readers_would_read_differently_are_refused() {
     world.close().await;
 }
 
-/// A page whose name was made to lead to this machine (DNS rebinding) shows its own name.
+/// A site whose name resolves to this machine (DNS rebinding) sends its own name as the host.
 #[tokio::test]
 async fn a_server_on_loopback_answers_to_loopback_names_alone() {
     let world = World::new();
@@ -334,7 +334,7 @@ async fn half_open_connections_of_one_address_leave_room_for_others() {
         }
         held.push(stream);
     }
-    // Those of a burst have the time to ask.
+    // Connections of a burst have the time to send a request.
     sleep(ApiLimits::default().half_open_grace + Duration::from_secs(1)).await;
     assert!(is_served(from([127, 0, 0, 2], &served).await).await);
     assert!(is_served(from([127, 0, 0, 1], &served).await).await);
@@ -421,7 +421,7 @@ async fn an_empty_chain_and_an_empty_cursor_are_as_absent() {
     }
 }
 
-/// A node's host is the operator's own matter: callers see a number.
+/// A node's host is not shown to callers, who see a number instead.
 #[tokio::test(start_paused = true)]
 async fn no_caller_learns_the_host_of_a_node() {
     let world = World::on(Node::Refuses, HistoryLimits::default(), ApiLimits::default(), &[]);
@@ -437,7 +437,7 @@ async fn no_caller_learns_the_host_of_a_node() {
     }
 }
 
-/// What is no wallet is refused before the first byte where that is known by then.
+/// An address that is not a wallet is rejected before the first byte if that is known by then.
 #[tokio::test(start_paused = true)]
 async fn what_is_no_wallet_ends_a_stream_for_good() {
     let world = crate::support::world::Build::default().world();

@@ -1,5 +1,5 @@
-//! The real binary's doors: TLS towards servers, quotas over restarts, disks that cannot be
-//! written, descriptors that run out, metrics, exit codes.
+//! The real binary at its limits: TLS towards servers, quotas over restarts, unwritable disks,
+//! exhausted descriptors, metrics, exit codes.
 
 #![cfg(unix)]
 
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::support::program::{PATIENCE, Place, Server};
 
-/// An address that the demo's chain gives a history of its own.
+/// An address for which the demo chain generates a history.
 const SMALL: &str = "7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU";
 const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"];
 const PAGE: &str = "{\"wallet\":\"W\",\"pageSize\":10000,\"trades\":[{\"signature\":\
@@ -31,7 +31,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// A server with a certificate of its own that answers one page; what it was asked comes out.
+/// A server with a self-signed certificate that answers one page; returns the requests that it got.
 fn tls_server(folder: &Path) -> (SocketAddr, mpsc::Receiver<String>) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let text = base64::engine::general_purpose::STANDARD.encode(made.cert.der());
@@ -221,13 +221,13 @@ fn a_start_writes_no_keys_that_have_not_changed() {
     let before = state();
     stop(place.serve(&SERVE));
     assert_eq!(state(), before);
-    // As on a full disk: the new file cannot be made.
+    // As on a full disk, the new file cannot be created.
     fs::create_dir(place.path().join("data/keys.toml.new")).unwrap();
     stop(place.serve(&SERVE));
     assert_eq!(state(), before);
 }
 
-/// A server within so many descriptors, soft or soft and hard.
+/// A server with a limit of descriptors, soft or soft and hard.
 fn serve_within(place: &Place, limit: &str) -> Server {
     let mut command = Command::new("sh");
     let script = format!("ulimit {limit} && exec \"$@\"");

@@ -1,5 +1,5 @@
-//! What clients written for the hosted service of this shape send and read (design: HTTP surface):
-//! keys, chain names, both modes, cut streams, quota, rates, error bodies, estimates.
+//! What clients that were written for a hosted service of this shape send and read: keys, chain
+//! names, streams and pages, cut streams, quota, rates, error bodies, estimates.
 
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ async fn filled(count: u32) -> (World, Wallet) {
     (world, wallet(1))
 }
 
-/// The way such a client reads a stream: line by line, nothing but `trades` and `complete` counts,
-/// blank and unknown lines are passed over.
+/// Reads a stream as such a client does: line by line, only `trades` and `complete` matter, blank
+/// and unknown lines are skipped.
 fn accumulate(body: &str) -> (Vec<Value>, Option<Value>) {
     let mut trades = Vec::new();
     for line in body.split('\n').map(str::trim).filter(|line| !line.is_empty()) {
@@ -66,7 +66,7 @@ async fn both_headers_both_prefixes_and_every_name_of_a_chain_give_the_same_answ
             }
         }
     }
-    // The others are known by name too, and are off in this server.
+    // The other chains are known by name too, and are disabled in this server.
     let evm = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
     for chain in
         ["eth", "ethereum", "base", "bsc", "bnb", "hyperevm", "hyperliquid", "monad", "robinhood"]
@@ -187,7 +187,7 @@ async fn errors_are_read_by_their_code() {
     error_of(&world.send("GET", &path, &[]).await, 401, "INVALID_SESSION");
     error_of(&world.get_as("wrong", &path).await, 401, "INVALID_SESSION");
 
-    // A quota gives first what it has: a stream its last line, a page fewer rows; then 402.
+    // With a quota the last rows come first, in a stream's last line or a shorter page; then 402.
     let (rows, end) = accumulate(text(&world.get_as("poor", &path).await));
     let end = end.unwrap();
     assert_eq!((rows.len(), &end["complete"]), (10, &Value::Bool(false)));
@@ -237,7 +237,7 @@ async fn estimates_say_whether_they_are_exact() {
     assert_eq!(row["estimatedSeconds"], 0);
     let newest = trades_of(&lines(&world.get(&path(&known)).await));
     assert_eq!(row["sampleTrades"].as_array().unwrap()[..], newest[..3]);
-    // Nothing is stored of the second and its node says nothing: there is no number to give.
+    // Nothing of the second is stored and its node is silent: there is no estimate.
     let refused = ask(Some(KEY), body.clone()).await;
     let said = error_of(&refused, 503, "UPSTREAM_UNAVAILABLE")["message"].clone();
     assert!(said.as_str().unwrap().starts_with("addresses[1]: "), "{said}");
@@ -297,7 +297,8 @@ async fn estimates_have_a_rate_and_a_budget() {
     let refused = ask(1, Some(KEY)).await;
     error_of(&refused, 429, "RATE_LIMITED");
     assert!(header(&refused, "retry-after").is_some());
-    // A list takes all or nothing: the wait that it is given is its own.
+    // A list is answered in full or not at all: the wait that it is given applies to the whole
+    // list.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let mut list = ask(20, Some(KEY)).await;
     error_of(&list, 429, "RATE_LIMITED");

@@ -1,5 +1,5 @@
-//! What takes long: an hour of following a node that comes and goes, readers and nodes that move a
-//! byte a second over real sockets, cursors across `backup` and `compact`.
+//! Long runs: an hour of following a node that is up and down, readers and nodes that send a byte a
+//! second over real sockets, cursors across `backup` and `compact`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -60,7 +60,7 @@ impl Follower {
     }
 }
 
-/// The node answers for 20 to 110 s, then refuses or is silent for 5 to 65 s, in turns.
+/// The node alternately answers for 20 to 110 s, and refuses or is silent for 5 to 65 s.
 async fn come_and_go(world: &World, ends: Instant) -> usize {
     let mut outages = 0;
     while Instant::now() < ends {
@@ -96,7 +96,7 @@ async fn an_hour_of_following_a_node_that_comes_and_goes_loses_nothing() {
         }
     };
     let (outages, (), ()) = tokio::join!(come_and_go(&world, ends), arrivals, follow);
-    // The node is back: what came last is read within three windows.
+    // The node is back: the newest rows are read within three windows.
     for _ in 0..3 {
         client.window(&world, wallet).await;
     }
@@ -111,7 +111,7 @@ async fn an_hour_of_following_a_node_that_comes_and_goes_loses_nothing() {
 }
 
 /// Reads a byte a second for two minutes, from a socket with the smallest buffer that the system
-/// gives. What the system itself still holds keeps coming after the server has let go.
+/// allows. What the system still buffers keeps arriving after the server has closed the connection.
 async fn drip(address: SocketAddr, request: &str) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(1).unwrap();

@@ -1,4 +1,4 @@
-//! How large wallets are, before they are read: near the truth for large ones too.
+//! Estimates of a wallet's size before it is read: near the truth for large wallets too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ async fn a_large_wallet_of_solana_is_estimated_from_pages_at_several_depths() {
     }
 }
 
-/// Over HTTP without a key: the number, and nothing of the rows.
+/// Over HTTP without a key: the number only, and no rows.
 #[tokio::test(start_paused = true)]
 async fn without_a_key_an_estimate_has_a_number_and_no_rows() {
     let world = Build::default().world();
@@ -51,7 +51,7 @@ async fn without_a_key_an_estimate_has_a_number_and_no_rows() {
     assert_eq!(row["sampleTrades"], serde_json::json!([]), "{answer}");
 }
 
-/// The longest list that is taken, at a node of one call a second, as public ones are.
+/// The longest accepted list, at a node of one call a second, as public nodes are.
 #[tokio::test(start_paused = true)]
 async fn a_list_is_estimated_at_the_pace_of_a_public_node() {
     let world = Build { rate: Some(1), ..Build::default() }.world();

@@ -1,5 +1,6 @@
-//! Native coin of pools that a route wraps or exchanges again before its output goes to a bridge or to
-//! another account, and launchpads that wrap a fee of it: what is a sale where no inner call is known.
+//! Native coin of pools that a route wraps or exchanges again before its output goes to a bridge or
+//! another account, and launchpads that wrap their fee: which of them are sales if inner calls are
+//! unknown.
 
 use blotter::decode::NoteKind;
 use blotter::decode::evm::{Account, Log, Word};
@@ -34,7 +35,7 @@ fn moved(token: Account, from: Account, to: Account, amount: i128) -> Log {
     log(token, signature, &[word(from), word(to)], &[signed(amount)])
 }
 
-/// What Uniswap V4's manager logs of a pool that gave and took so much.
+/// The log of Uniswap V4's manager for a pool that gave and took these amounts.
 fn v4(given: i128, taken: i128) -> Log {
     let state = [number(1 << 60), number(1 << 50), number(1_000), number(3_000)];
     let data = [[signed(given), signed(-taken)].as_slice(), &state].concat();
@@ -121,12 +122,12 @@ fn coin_of_pools_that_is_not_exchanged_again_leaves_a_sale() {
     let sent = |more: &[Log]| case(sold(more)).on("robinhood").unknown();
     sent(&[v4(100, 500)]).gives(&row);
     sent(&[v4(100, 500), wrapped(70)]).gives(&row);
-    // By a token that stays in the manager.
+    // Through a token that stays in the manager.
     sent(&[v4(50, 500), v4(100, 50)]).gives(&row);
     let none = |more: &[Log]| sent(more).gives_none(Some(NoteKind::OneSided));
     none(&[v4(100, 500), wrapped(100), wrapped(30)]);
     none(&[v4(50, 500), v4(100, 50), wrapped(100)]);
-    // Wrapped at once for two pools, or taken by another one.
+    // Wrapped at once for two pools, or taken by another pool.
     let halves = [transfer(AAA, WALLET, manager(), 300), transfer(AAA, WALLET, manager(), 200)];
     let logs = [halves.as_slice(), &[v4(60, 300), v4(40, 200), wrapped(100)]].concat();
     case(logs).on("robinhood").unknown().gives_none(Some(NoteKind::OneSided));
@@ -138,7 +139,7 @@ fn coin_that_a_pool_without_signs_gave_and_the_route_wrapped_is_no_sale() {
     let signature = "TokenExchange(address,int128,uint256,int128,uint256)";
     let amounts = [number(1), number(500), number(0), number(100)];
     let given = log(POOL, signature, &[word(ROUTER)], &amounts);
-    // A wrap of 1 is no amount of the pool, but its index of a token.
+    // A wrap of 1 does not match an amount of the pool: the word is a token's index.
     let dust = vec![transfer(AAA, WALLET, POOL, 500), given.clone(), wrap(ROUTER, 1)];
     case(dust).unknown().gives(&[('s', AAA, 500, None)]);
     let mut logs = vec![transfer(AAA, WALLET, POOL, 500), given, wrap(ROUTER, 100)];
@@ -155,7 +156,7 @@ fn a_deposit_of_another_account_in_a_bundle_leaves_a_sale() {
     };
     with(OTHER).gives(&[('s', AAA, 500, None)]);
     with(WALLET).gives_none(Some(NoteKind::OneSided));
-    // The sender of a transaction pays for every deposit in it.
+    // In a transaction that the wallet sends, every deposit counts as its own.
     let sent = case(sold(&[v4(100, 500), deposit(OTHER)])).on("robinhood").unknown();
     sent.gives_none(Some(NoteKind::OneSided));
 }

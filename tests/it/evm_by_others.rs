@@ -1,4 +1,4 @@
-//! What others do for a wallet: who fills its order, and who sends a transaction in which it acts as a
+//! Transactions of others for a wallet: fills of its orders, and calls in which it acts as a
 //! contract.
 
 use blotter::decode::NoteKind;
@@ -35,12 +35,12 @@ fn what_is_minted_for_who_fills_an_order_is_no_share() {
     let filled = issued_to(ROUTER).from(OTHER);
     filled.gives(&[('s', AAA, 31, None), ('b', BBB, 158, None)]);
     issued_to(WALLET).from(OTHER).gives_none(Some(NoteKind::Liquidity));
-    // The wallet itself had it minted by a contract that filled an order of others.
+    // The wallet itself had it minted through a contract that filled an order of others.
     issued_to(ROUTER).gives_none(Some(NoteKind::Liquidity));
 }
 
-/// The filler of a `UniswapX` order pays its maker, who sold for coin, out of coin of its own: no coin is
-/// unwrapped, and no node without traces shows the payment.
+/// The filler of a `UniswapX` order, whose maker sold for native coin, pays out of its own coin:
+/// nothing is unwrapped, and only a trace shows the payment.
 #[test]
 fn an_order_that_its_filler_pays_out_of_its_own_coin_is_a_sale() {
     let settlement = account("6000da47483062a0d734ba3dc7576ce6a0b645c4");
@@ -56,7 +56,7 @@ fn an_order_that_its_filler_pays_out_of_its_own_coin_is_a_sale() {
     // The filler sells what it took.
     let sells_on = [transfer(AAA, ROUTER, POOL, 500), transfer(weth(), POOL, ROUTER, 90)];
     sold(settlement, [ROUTER, WALLET], &sells_on).gives(&row);
-    // It, or the settlement, pays a third account: that may be for the wallet's order.
+    // The filler or the settlement pays a third account, possibly for the wallet's order.
     for payer in [ROUTER, settlement] {
         let pays = [transfer(BBB, payer, OTHER, 7)];
         sold(settlement, [ROUTER, WALLET], &pays).gives_none(Some(NoteKind::OneSided));
@@ -77,7 +77,7 @@ fn whom_the_call_of_a_taker_pays_says_nothing_about_the_order_that_it_fills() {
     sold.gives(&[('s', AAA, 800, None)]);
 }
 
-/// An order of the wallet sells 800 AAA, of which so much goes to another account than the buyer.
+/// An order of the wallet sells 800 AAA, of which `taken` goes to another account than the buyer.
 fn sold_less(taken: u64, to: Account) -> Case {
     let logs = vec![
         transfer(AAA, WALLET, to, taken),
@@ -123,7 +123,7 @@ fn invoked(by: Account, target: Account) -> Log {
     log(by, signature, &[word(argent()), word(target), number(0)], &[number(32), number(0)])
 }
 
-/// What the wallet allowed another account to do for it (EIP-7702), by the contract that checks that.
+/// The log of a permission contract: the wallet let another account act for it (EIP-7702).
 fn delegated() -> Log {
     let signature = "RedeemedDelegation(address,address,\
                      (address,address,bytes32,(address,bytes,bytes)[],uint256,bytes))";
@@ -150,7 +150,7 @@ fn what_a_relayer_is_paid_back_is_outside() {
         relayed(said.clone()).gives(&[('b', AAA, 500, Some(100))]);
         relayed(said).unknown().gives(&[('b', AAA, 500, None)]);
     }
-    // A wallet that does nothing by itself pays for what it gets.
+    // A wallet that does not act by itself pays for what it gets.
     let target = relayed(invoked(POOL, WALLET));
     target.gives(&[('b', AAA, 500, Some(107))]);
     target.unknown().gives_none(Some(NoteKind::OneSided));
@@ -174,7 +174,7 @@ fn a_balance_that_paid_for_the_network_is_no_price() {
     balance(safe_paid(0), 100).gives(&[('b', AAA, 500, Some(100))]);
     balance(safe_paid(7), 107).gives(&[('b', AAA, 500, None)]);
     balance(refund(ZERO, 7), 107).gives(&[('b', AAA, 500, None)]);
-    // Of a contract that no table knows, as escrows have such an event too.
+    // From an unknown contract, since escrows log such an event too.
     let mut escrow = refund(ZERO, 7);
     escrow.address = POOL;
     balance(escrow, 107).gives(&[('b', AAA, 500, Some(107))]);
@@ -229,7 +229,7 @@ fn a_token_that_is_its_own_curve_is_traded() {
     let bought = case(bought).to(AAA).on("base").value(100);
     bought.gives(&[('b', AAA, 500, Some(100))]);
     bought.unknown().gives(&[('b', AAA, 500, Some(100))]);
-    // The curve ended, and what was too much went back.
+    // The curve is complete, and the excess was refunded.
     let last = vec![transfer(AAA, ZERO, WALLET, 500), said("WowTokenBuy", [100, 1, 80, 500])];
     let last = case(last).to(AAA).on("base").value(100);
     last.clone().calls(&[call(AAA, WALLET, 20)]).gives(&[('b', AAA, 500, Some(80))]);

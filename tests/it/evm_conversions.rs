@@ -1,5 +1,5 @@
-//! Conversions at a fixed price: part of a trade where a market stands in the transaction too, and
-//! none by themselves.
+//! Conversions at a fixed price: part of a trade if a market takes part in the transaction, and no
+//! trade otherwise.
 
 use blotter::decode::NoteKind;
 use blotter::decode::evm::{Account, Log, Word};
@@ -53,7 +53,7 @@ fn a_peg_module_on_a_route_is_part_of_the_trade() {
     let swapped = swap(POOL, (AAA, HELD, ROUTER), (CCC, 500, WALLET));
     let sold = [vec![transfer(BBB, WALLET, ROUTER, BURNT)], burning(), swapped].concat();
     case(sold).gives(&[('s', BBB, BURNT, None), ('b', CCC, 500, None)]);
-    // From the token that the module holds, by the one that it mints.
+    // From the token that the module holds through the one that it mints.
     let onward = swap(POOL, (BBB, MINTED, ROUTER), (CCC, 500, WALLET));
     let first = [vec![transfer(AAA, WALLET, ROUTER, HELD)], minting(MINTED), onward].concat();
     case(first).gives(&[('s', AAA, HELD, None), ('b', CCC, 500, None)]);
@@ -71,7 +71,7 @@ fn a_peg_module_may_hand_out_what_it_has_minted_before() {
 
 #[test]
 fn what_a_conversion_does_not_state_is_a_share() {
-    // A unit less than the fee leaves.
+    // One unit less than remains after the fee.
     let other = bought(minting(MINTED - 1), MINTED - 1);
     case(other).gives_none(Some(NoteKind::Liquidity));
     // A token that reports its own deposits.
@@ -91,7 +91,7 @@ fn a_conversion_alone_is_no_trade_of_a_router() {
     let alone = case(converted.concat());
     alone.gives_none(None);
     alone.clone().to(one_inch).gives_none(Some(NoteKind::Conversion));
-    // The other way.
+    // In the other direction.
     let back = [
         vec![transfer(BBB, WALLET, ROUTER, BURNT)],
         burning(),
@@ -191,8 +191,8 @@ fn a_conversion_of_a_part_hides_no_quote() {
     case(logs).to(one_inch).gives(&rows);
 }
 
-/// Whose tokens a module converted is looked for among the last transfers before its event, and in few
-/// events: any contract may log thousands in a transaction that names a victim.
+/// The tokens that a module converted are searched among the last transfers before its event, and
+/// only for a few events: any contract may log thousands in a transaction that names a victim.
 #[test]
 fn thousands_of_events_cost_little() {
     let logs = (0..4_000_u32).flat_map(|place| {
@@ -206,7 +206,7 @@ fn thousands_of_events_cost_little() {
 const WRAPPED_A: Account = [0xd1; 20];
 const WRAPPED_B: Account = [0xd2; 20];
 
-/// A contract takes `amount` of a token, which `from` has, and mints as much of its own for `to`.
+/// A contract takes `amount` of a token from `from`, and mints as much of its own to `to`.
 fn wrapped(
     outer: Account,
     inner: Account,
@@ -216,7 +216,7 @@ fn wrapped(
     [transfer(inner, from, outer, amount), transfer(outer, ZERO, to, amount)]
 }
 
-/// The reverse, of what `from` has for `to`.
+/// The reverse: burns what `from` holds and pays `to`.
 fn unwrapped(
     outer: Account,
     inner: Account,
@@ -246,7 +246,7 @@ fn tokens_that_pools_hold_wrapped_are_exchanged() {
     let boosted = case(logs);
     boosted.gives(&rows);
     boosted.venues(&["Balancer V3", "Balancer V3"]);
-    // One of them.
+    // Only one of them is wrapped.
     let mut logs = wrapped(WRAPPED_A, AAA, (WALLET, ROUTER), 500).to_vec();
     logs.extend(swap(POOL, (WRAPPED_A, 500, ROUTER), (BBB, 7, WALLET)));
     case(logs).gives(&rows);
@@ -278,7 +278,7 @@ fn what_a_vault_states_of_its_share_is_exchanged_too() {
     let rows = [('s', AAA, 500, None), ('b', BBB, 7, None)];
     for taken in [transfer(LENT, WRAPPED_B, ZERO, 7), transfer(LENT, ZERO, WRAPPED_B, 2)] {
         bought(taken.clone(), &[withdrawn(vault, [7, 6])]).gives(&rows);
-        // An income: another amount, account or share, or no statement at all.
+        // Income, not exchanged: another amount, account or share, or no event at all.
         let others = [withdrawn(vault, [8, 6]), withdrawn(OTHER, [7, 6]), withdrawn(vault, [7, 5])];
         for other in others {
             bought(taken.clone(), &[other]).gives_none(Some(NoteKind::OneSided));
@@ -287,7 +287,7 @@ fn what_a_vault_states_of_its_share_is_exchanged_too() {
     }
 }
 
-/// The same on the way in: what the vault lends goes straight to the market.
+/// The same for a deposit: what the vault lends goes directly to the market.
 #[test]
 fn what_a_vault_lends_on_at_once_is_exchanged_too() {
     const LENT: Account = [0xd3; 20];
@@ -357,14 +357,14 @@ fn a_token_that_was_wrapped_next_to_anothers_swap_is_not_exchanged() {
     case(logs).gives_none(Some(NoteKind::OneSided));
 }
 
-/// Wrapping is no trade, also behind a swap in a known router's call: a share of a pool's liquidity would
-/// look like this too.
+/// Wrapping is no trade, even after a swap in a known router's call: a share of a pool's liquidity
+/// would look the same.
 #[test]
 fn a_share_at_the_end_of_a_known_routers_route_is_no_purchase() {
     let router = account("111111125421ca6dc452d289314280a0f8842a65");
     let mut bought = swap(POOL, (AAA, 500, WALLET), (BBB, 7, router));
     bought.extend(wrapped(WRAPPED_B, BBB, (router, WALLET), 7));
-    // As vaults say it (ERC-4626).
+    // The deposit event of vaults (ERC-4626).
     let signature = "Deposit(address,address,uint256,uint256)";
     let sides = [word(router), word(WALLET)];
     bought.push(log(WRAPPED_B, signature, &sides, &[number(7), number(7)]));

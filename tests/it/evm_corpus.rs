@@ -17,13 +17,13 @@ use serde_json::Value;
 
 use crate::support::recorded::recorded;
 
-/// Shares only ever rise.
+/// These minimum shares may only be raised.
 const WITH_CALLS_PERMILLE_MIN: usize = 980;
 const WITHOUT_CALLS_PERMILLE_MIN: usize = 900;
 const NAMED_PERMILLE_MIN: usize = 980;
 
 const NATIVE: &str = "native";
-/// What others call a trade and the ledger rule does not.
+/// Tags of cases that others call a trade and the balance rule does not.
 const UNJUDGED: [&str; 6] = [
     "wrap-via-aggregator",
     "fixed-price-claim-not-dex",

@@ -1,4 +1,4 @@
-//! What the EVM decoder makes of hand-made transactions, one rule a test.
+//! The EVM decoder on hand-written transactions, one rule per test.
 
 use std::sync::LazyLock;
 
@@ -46,7 +46,7 @@ pub(crate) fn entry_point() -> Account {
     account("0000000071727de22e5e9d8baf0edac6f37da032")
 }
 
-/// An operation of a smart account; the zero address sponsors nothing.
+/// A smart account's operation; the zero address means no sponsor.
 pub(crate) fn operation(sender: Account, sponsor: Account) -> Log {
     log(
         entry_point(),
@@ -245,10 +245,10 @@ fn two_tokens_are_two_rows_and_a_hop_values_them() {
     let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, POOL_2));
     logs.extend(swap(POOL_2, (weth(), 100, POOL), (BBB, 7, WALLET)).into_iter().skip(1));
     case(logs.clone()).gives(&[('s', AAA, 500, Some(100)), ('b', BBB, 7, Some(100))]);
-    // A fee taken of what was sold: the other token's cost is still known.
+    // A fee on what was sold: the other token's cost is still known.
     logs.push(transfer(AAA, WALLET, OTHER, 5));
     case(logs.clone()).gives(&[('s', AAA, 505, Some(100)), ('b', BBB, 7, Some(100))]);
-    // Taken of both: no pool exchanged the whole.
+    // Fees on both tokens: no pool exchanged the whole amount.
     logs.push(transfer(BBB, WALLET, OTHER, 1));
     case(logs).gives(&[('s', AAA, 505, None), ('b', BBB, 6, None)]);
     case(swap(POOL, (AAA, 500, WALLET), (BBB, 7, WALLET)))
@@ -262,7 +262,7 @@ fn several_tokens_against_native_coin_each_have_their_own_part() {
     logs.push(unwrap(ROUTER, 100));
     let whole = case(logs).calls(&[call(weth(), ROUTER, 100), call(ROUTER, WALLET, 100)]);
     whole.gives(&[('s', AAA, 500, Some(60)), ('s', BBB, 7, Some(40))]);
-    // A fee in between: the parts no longer add up to what the wallet got.
+    // With a fee in between, the parts do not add up to what the wallet got.
     let with_fee = whole.calls(&[call(ROUTER, WALLET, 99), call(ROUTER, OTHER, 1)]);
     with_fee.gives(&[('s', AAA, 500, None), ('s', BBB, 7, None)]);
 }
@@ -276,7 +276,7 @@ fn a_sale_and_a_purchase_against_native_coin_have_values_of_their_own() {
     let calls = [call(ROUTER, weth(), 100), call(weth(), ROUTER, 60), call(ROUTER, WALLET, 60)];
     let both = case(logs).value(100).calls(&calls);
     both.gives(&[('s', BBB, 7, Some(60)), ('b', AAA, 500, Some(100))]);
-    // A fee in between: one of them is not known.
+    // With a fee in between, one of them is unknown.
     both.value(101).gives(&[('s', BBB, 7, None), ('b', AAA, 500, None)]);
 }
 
@@ -331,7 +331,7 @@ fn transfers_wraps_and_approvals_are_no_trades() {
     case(vec![transfer(AAA, WALLET, OTHER, 5), transfer(BBB, OTHER, WALLET, 6)]).gives_none(None);
     case(vec![wrap(WALLET, 100)]).to(weth()).value(100).gives_none(None);
     case(vec![unwrap(WALLET, 100)]).to(weth()).calls(&[call(weth(), WALLET, 100)]).gives_none(None);
-    // Through an aggregator too, with any event of its own.
+    // Through an aggregator too, with any event.
     let named = [word(WALLET), word(weth()), word([0xee; 20]), word(WALLET), number(9), number(9)];
     let signature = "Swapped(address,address,address,address,uint256,uint256)";
     let logs = vec![
@@ -357,16 +357,16 @@ fn shares_of_pools_and_vaults_are_no_trades() {
     let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, ROUTER));
     logs.push(transfer(POOL, ZERO, WALLET, 3));
     case(logs).gives_none(Some(NoteKind::Liquidity));
-    // A deposit during which the vault sells its rewards, and pays the caller for it.
+    // During the deposit the vault sells its rewards, and pays the caller for it.
     let mut logs = vec![transfer(AAA, WALLET, ROUTER, 500)];
     logs.extend(swap(POOL, (BBB, 9, ROUTER), (AAA, 5, ROUTER)));
     logs.extend([transfer(weth(), ROUTER, WALLET, 1), transfer(CCC, ZERO, WALLET, 480)]);
     case(logs).gives_none(Some(NoteKind::Liquidity));
-    // A withdrawal that is swapped on.
+    // A withdrawal whose proceeds are swapped.
     let mut logs = vec![transfer(CCC, WALLET, ZERO, 480)];
     logs.extend(swap(POOL, (AAA, 500, ROUTER), (weth(), 100, WALLET)));
     case(logs).gives_none(Some(NoteKind::Liquidity));
-    // Balancer names a pool by its address and more: the pool's share is bought by adding to it.
+    // A Balancer pool id begins with the pool's address; its share is bought by adding liquidity.
     let vault = account("ba12222222228d8ba445958a75a0704d566bf2c8");
     let mut pool = Word::default();
     pool[..20].copy_from_slice(&CCC);
@@ -472,7 +472,7 @@ fn mirrors_are_no_tokens() {
         v2_swap(POOL, [500, 0, 0, 100]),
     ];
     case(repeated.clone()).on("gnosis").gives(&[('s', new, 500, Some(100))]);
-    // Before there was a new contract, the old one was the token.
+    // Before the new contract existed, the old one was the token.
     let alone: Vec<Log> = repeated.into_iter().skip(1).collect();
     case(alone).on("gnosis").gives(&[('s', old, 500, Some(100))]);
 }
@@ -492,7 +492,7 @@ fn polygon_logs_its_native_coin() {
     let without_fee = case(logs.clone()).on("polygon").unknown();
     logs.push(native("LogFeeTransfer", WALLET, OTHER, 1));
     case(logs).on("polygon").unknown().gives(&[('s', AAA, 500, Some(97))]);
-    // Without the last log nothing shows that these are all.
+    // Without the last log, nothing shows that the list is complete.
     without_fee.gives_none(Some(NoteKind::OneSided));
 }
 
@@ -508,9 +508,9 @@ fn a_balance_difference_is_the_native_value() {
 fn without_calls_a_buy_is_valued_only_where_nothing_can_have_come_back() {
     // All of the value was wrapped.
     buy().unknown().gives(&[('b', AAA, 500, Some(100))]);
-    // Part of it was: the rest may be a fee or have come back.
+    // Only part was wrapped: the rest may be a fee or a refund.
     buy().value(130).unknown().gives(&[('b', AAA, 500, None)]);
-    // The Uniswap router gives the rest back, always.
+    // The Uniswap router always refunds the rest.
     let mut logs = vec![wrap(uniswap_v2_router(), 100)];
     logs.extend(swap(POOL, (weth(), 100, uniswap_v2_router()), (AAA, 500, WALLET)));
     let router = case(logs).to(uniswap_v2_router()).value(130).unknown();
@@ -580,7 +580,7 @@ fn a_batch_holds_the_trades_of_several_wallets() {
     let paid = batch.clone().calls(&[call(settlement, OTHER, 100)]);
     paid.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
     paid.clone().of(OTHER).gives(&[('s', BBB, 8, Some(100))]);
-    // The event contains the payout where calls do not.
+    // The event states the payout if calls are unknown.
     batch.unknown().of(OTHER).gives(&[('s', BBB, 8, Some(100))]);
     paid.venues(&["CoW Swap", "CoW Swap"]);
 }
@@ -634,11 +634,11 @@ fn a_smart_account_pays_by_inner_calls() {
     operated.tx.logs.push(operation(WALLET, ZERO));
     let traced = operated.clone().calls(&[call(WALLET, ROUTER, 100), call(ROUTER, weth(), 100)]);
     traced.gives(&[('b', AAA, 500, Some(100))]);
-    // What it pays for the network is outside of the trade.
+    // The payment for the network fee is not part of the trade.
     let paid =
         [call(WALLET, entry_point(), 7), call(WALLET, ROUTER, 100), call(ROUTER, weth(), 100)];
     operated.clone().calls(&paid).gives(&[('b', AAA, 500, Some(100))]);
-    // The bundler's value is not the wallet's.
+    // The value that the bundler sent is not the wallet's.
     traced.of(OTHER).gives_none(None);
     operated.unknown().gives(&[('b', AAA, 500, None)]);
 }
@@ -663,7 +663,7 @@ fn the_zero_address_sponsors_nothing() {
 
 #[test]
 fn an_account_with_code_calls_itself() {
-    // EIP-7702: sender and recipient are the wallet, what it gives is inside.
+    // EIP-7702: the wallet is sender and recipient, and pays in inner calls.
     let itself = buy().to(WALLET).value(0);
     let traced = itself.clone().calls(&[call(WALLET, ROUTER, 100), call(ROUTER, weth(), 100)]);
     traced.gives(&[('b', AAA, 500, Some(100))]);
@@ -673,7 +673,7 @@ fn an_account_with_code_calls_itself() {
 #[test]
 fn a_pool_is_named_by_its_factory_or_its_router() {
     let usdc = account("a0b86991c6218b36c1d19d4a2e9eb0ce3606eb48");
-    // The pair of USDC and WETH, known to all.
+    // The well-known pair of USDC and WETH.
     let pair = account("b4e16d0168e52d35cacd2c6185b44281ec28c9dc");
     case(swap(pair, (weth(), 100, WALLET), (usdc, 500, WALLET))).venues(&["Uniswap V2"]);
     case(swap(POOL, (weth(), 100, WALLET), (AAA, 500, WALLET)))
@@ -716,7 +716,7 @@ fn a_pool_is_not_named_after_a_protocol_that_its_chain_lacks() {
     let pool = "0x2020202020202020202020202020202020202020";
     let swapped = || case(swap(POOL, (AAA, 100, WALLET), (BBB, 500, WALLET)));
     swapped().on("berachain").venues(&[pool; 2]);
-    // No factory of this chain is known, so that none is missed.
+    // The tables have no factory for this chain, so the protocol's name is used.
     swapped().on("sei").venues(&["Uniswap V2"; 2]);
 }
 
@@ -833,7 +833,7 @@ fn arbitrary_native() -> impl Strategy<Value = NativeFlows> {
     ]
 }
 
-/// All that the logs say the wallet got or gave of a token.
+/// The sum of a token's transfers from and to the wallet.
 fn gross(tx: &Transaction, token: &Account) -> Units {
     let topic: Word = Keccak256::digest("Transfer(address,address,uint256)").into();
     let mut sum = Units::ZERO;
@@ -852,7 +852,7 @@ fn gross(tx: &Transaction, token: &Account) -> Units {
 }
 
 proptest! {
-    /// Any answer of a node is read or refused.
+    /// Any answer of a node is parsed or rejected.
     #[test]
     fn hostile_answers_are_refused(
         cut in 0_usize..400,
@@ -888,7 +888,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// For any events of contracts, nothing breaks, and no row exceeds the wallet's movements.
+    /// For any events, nothing panics and no row exceeds the wallet's movements.
     #[test]
     fn hostile_logs_never_break_it_nor_blow_up_a_row(
         logs in prop::collection::vec(arbitrary_log(), 0..14),

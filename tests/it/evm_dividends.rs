@@ -1,5 +1,5 @@
-//! What a token's contracts pay to its holders meanwhile, gas tokens that are burnt, and tokens that were
-//! only sent: no part of an exchange in the same transaction.
+//! Dividends that a token's contracts pay during a trade, gas tokens that are burnt, and tokens
+//! that were only sent: none is part of an exchange in the same transaction.
 
 use blotter::decode::NoteKind;
 use blotter::decode::evm::{Log, NativeFlows};
@@ -10,7 +10,7 @@ use crate::evm_decode::{
     number, sell, swap, transfer, uniswap_v2_router, unwrap, v2_swap, weth, word,
 };
 
-/// A tracker says what it pays to a holder before it pays.
+/// A tracker logs a dividend before it pays it.
 fn dividend(tracker: [u8; 20], amount: u64) -> Log {
     log(tracker, "DividendWithdrawn(address,uint256)", &[word(WALLET)], &[number(amount)])
 }
@@ -27,10 +27,10 @@ fn a_token_that_a_tracker_paid_is_no_row() {
     after(&paid, sell()).gives(&sold);
     after(&paid, sell().to(uniswap_v2_router())).gives(&sold);
     after(&paid, buy()).gives(&[('b', AAA, 500, Some(100))]);
-    // A plain node shows the sale too.
+    // The sale is recognized without traces too.
     let to_wallet = swap(POOL, (AAA, 500, WALLET), (weth(), 100, WALLET));
     after(&paid, case(to_wallet).unknown()).gives(&sold);
-    // What the event does not say is a purchase of the known router.
+    // A payment that no such event states is a purchase through the known router.
     let more = [dividend(CCC, 8), transfer(BBB, CCC, WALLET, 9)];
     let both = after(&more, sell().to(uniswap_v2_router())).decode();
     assert_eq!(both.trades.len(), 2);
@@ -45,15 +45,15 @@ fn coin_that_a_tracker_paid_is_not_in_the_value() {
     sold.gives(&[('s', AAA, 500, Some(100))]);
     let bought = after(&paid, buy()).calls(&[call(ROUTER, weth(), 100), call(CCC, WALLET, 9)]);
     bought.gives(&[('b', AAA, 500, Some(100))]);
-    // Whether it arrived is not in a difference of balances.
+    // A balance change does not show whether the dividend arrived.
     let gained = |units: u64| NativeFlows::Net { gained: Units::from(units), lost: Units::ZERO };
     sold.native(gained(109)).gives(&[('s', AAA, 500, None)]);
-    // Another contract says so, or to another holder.
+    // The event is from another contract, or names another holder.
     let calls = &[call(weth(), ROUTER, 100), call(ROUTER, WALLET, 100), call(CCC, WALLET, 9)];
     after(&[dividend(OTHER, 9)], sell()).calls(calls).gives(&[('s', AAA, 500, Some(109))]);
 }
 
-/// What a hook of Zora says that it paid to a creator: of its coins' own pools, or of a creator's coin.
+/// Zora's reward event to a creator, from the pool of a coin or of a creator's coin.
 fn creator_rewards(currency: [u8; 20], creator: [u8; 20], amount: u64) -> [Log; 2] {
     let amounts = |count| std::iter::once(number(amount)).chain(vec![number(3); count]);
     let places = [AAA, currency, creator, OTHER, OTHER, OTHER, OTHER].map(word);
@@ -74,7 +74,7 @@ fn what_a_coin_pays_its_creator_is_no_row() {
         let paid = [transfer(BBB, CCC, WALLET, 9), said];
         after(&paid, sell().to(uniswap_v2_router())).gives(&sold);
         after(&paid, buy().to(uniswap_v2_router())).gives(&[('b', AAA, 500, Some(100))]);
-        // A reward that names a token is no coin.
+        // A reward in a token is not native coin.
         let gained = NativeFlows::Net { gained: Units::from(100_u64), lost: Units::ZERO };
         after(&paid, sell()).native(gained).gives(&sold);
     }
@@ -101,7 +101,7 @@ fn what_a_distributor_pays_within_an_exchange_leaves_its_value() {
     let bought = [('b', AAA, 500, Some(100)), ('b', BBB, 9, None)];
     let router = uniswap_v2_router();
     after(&income, sell().to(router)).gives(&sold);
-    // Neither row is worth what the other is.
+    // Neither row values the other.
     assert_eq!(after(&income, sell().to(router)).decode().side_payment, Units::MAX);
     after(&income, buy().to(router)).gives(&bought);
     after(&income, buy().to(router)).unknown().gives(&bought);
@@ -160,12 +160,12 @@ fn what_the_route_pays_is_part_of_its_value() {
     let router = uniswap_v2_router();
     let paid = transfer(BBB, CCC, WALLET, 9);
     let open = [('b', AAA, 500, None), ('b', BBB, 9, None)];
-    // By the called router, by who got another token, or by who got it of a pool.
+    // From the called router, from an account that got another token, or that got it from a pool.
     after(&[transfer(BBB, router, WALLET, 9)], buy().to(router)).gives(&open);
     after(&[transfer(AAA, OTHER, CCC, 1), paid.clone()], buy().to(router)).gives(&open);
     let passed = [transfer(BBB, POOL_2, CCC, 9), v2_swap(POOL_2, [5, 0, 0, 9]), paid.clone()];
     after(&passed, buy().to(router)).gives(&open);
-    // Behind all markets: it may be bought with their output.
+    // Paid after all markets: it may be bought with their output.
     let mut behind = buy().to(router);
     behind.tx.logs.push(paid);
     behind.gives(&open);
@@ -183,9 +183,9 @@ fn a_gas_token_that_is_burnt_is_no_leg() {
     let pair = || case(swap(POOL, (AAA, 500, WALLET), (BBB, 7, WALLET)));
     let rows = [('s', AAA, 500, None), ('b', BBB, 7, None)];
     after(&burnt(chi), pair()).on("bsc").gives(&rows);
-    // Of another chain it is any token.
+    // On another chain it is an ordinary token.
     after(&burnt(chi), pair()).on("polygon").gives_none(Some(NoteKind::Liquidity));
-    // One that is sold is sold.
+    // A gas token that is sold is a sale.
     let sold = case(swap(POOL, (chi, 500, WALLET), (weth(), 100, WALLET)));
     sold.gives(&[('s', chi, 500, Some(100))]);
 }
@@ -200,7 +200,7 @@ fn a_token_that_was_only_sent_is_not_sold() {
     sent.tx.selector = Some([0xa9, 0x05, 0x9c, 0xbb]);
     sent.gives_none(Some(NoteKind::OneSided));
     sent.unknown().gives_none(Some(NoteKind::OneSided));
-    // To a contract that answers it with coin, or to the token's own pool.
+    // To a contract that pays coin in return, or to the token's own pool.
     for (receiver, payer) in [(OTHER, OTHER), (POOL, ROUTER)] {
         let logs = vec![transfer(AAA, WALLET, receiver, 500), v2_swap(receiver, [500, 0, 0, 7])];
         let mut sold = case(logs).to(AAA).calls(&[call(payer, WALLET, 7)]);
@@ -268,7 +268,7 @@ fn a_token_that_moved_next_to_a_whole_exchange_takes_no_row_away() {
     after(&[transfer(CCC, OTHER, WALLET, 9)], sell()).gives(&[('s', AAA, 500, Some(100))]);
     let fee = [transfer(CCC, WALLET, OTHER, 9)];
     after(&fee, buy()).gives(&[('b', AAA, 500, Some(100))]);
-    // A pool's second token, or more coin than the pool says: what it is for is not known.
+    // A pool's second token, or more coin than the pool states: the purpose is unknown.
     after(&reward, sell()).gives(&[('s', AAA, 500, None), ('b', CCC, 9, None)]);
     after(&fee, buy().value(130)).gives_none(Some(NoteKind::OneSided));
 }

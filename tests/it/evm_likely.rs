@@ -1,5 +1,5 @@
-//! The first window of account lists is requested before it is proved: what proves to be another one
-//! is delivered as that, and as nothing else.
+//! The first window of account lists is requested before it is proved. If another window proves
+//! right, that one is delivered, and nothing else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -161,7 +161,7 @@ impl World {
                 Err(error) => {
                     errors += 1;
                     assert!(errors < 4, "{error}");
-                    // What an index was seen to be behind by counts for a while.
+                    // The lag that was seen of an index is remembered for a while.
                     sleep(Duration::from_secs(150)).await;
                     reader = self.source.read(GapRequest { resume: None, ..gap.clone() });
                 }

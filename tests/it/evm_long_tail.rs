@@ -1,5 +1,5 @@
-//! What the EVM decoder makes of venues that are old or unknown, of movements that only follow an
-//! exchange, and of native coin that no trace shows: one rule a test.
+//! The EVM decoder on old and unknown venues, on movements that only accompany an exchange, and on
+//! native coin that no trace shows: one rule per test.
 
 use blotter::decode::NoteKind;
 use blotter::decode::evm::{Account, CoinTo, Log, Terms, Word};
@@ -26,7 +26,7 @@ fn oasis() -> Account {
     account("14fbca95be7e99c15cc2996c6c9d841e54b79425")
 }
 
-/// 500 AAA to a counterparty and 7 BBB from it, with what an event says.
+/// 500 AAA to a counterparty and 7 BBB from it, with an event.
 fn dealt(said: Log) -> Case {
     case(vec![transfer(AAA, WALLET, POOL, 500), transfer(BBB, POOL, WALLET, 7), said])
 }
@@ -110,7 +110,7 @@ fn venues_of_the_first_years_are_known() {
     each_is_known(&events);
 }
 
-/// Those of the first years that follow: books, quotes and curves with events of their own.
+/// Venues of the first years: order books, quotes and curves with their own events.
 #[test]
 fn venues_with_events_of_their_own_are_known() {
     let (taker, maker, hash) = (word(WALLET), word(POOL), [9; 32]);
@@ -309,7 +309,7 @@ fn events_that_volume_is_counted_by_are_known() {
     }
 }
 
-/// Ambient keeps loose native coin, and names both tokens in the command that it logs.
+/// Ambient holds unwrapped native coin, and names both tokens in the command that it logs.
 #[test]
 fn coin_that_ambient_pays_is_the_pay_of_a_sale() {
     let command = [word(ZERO), word(AAA), number(420), number(0)];
@@ -321,7 +321,7 @@ fn coin_that_ambient_pays_is_the_pay_of_a_sale() {
     sold.venues(&["Ambient"]);
 }
 
-/// The command repeats what was asked for, which is more than was exchanged.
+/// The command states the requested amount, which is more than was exchanged.
 #[test]
 fn what_a_command_asked_for_is_not_what_was_spent() {
     let bought = |spent| {
@@ -472,7 +472,7 @@ fn a_trade_by_an_unknown_contract_is_found_by_its_shape() {
     };
     wrapped(&[word(AAA), number(100), number(500)]).gives(&[('b', AAA, 500, Some(100))]);
     wrapped(&[number(100), number(500)]).gives_none(None);
-    // Loose coin may have paid for goods.
+    // Unwrapped coin may have paid for goods.
     let goods =
         vec![transfer(AAA, ROUTER, WALLET, 500), said(&[word(AAA), number(100), number(500)])];
     case(goods).value(100).gives_none(None);
@@ -484,7 +484,7 @@ fn what_is_not_plain_is_no_trade_of_an_unknown_contract() {
     // No event confirms it, or one that names half of it.
     nothing(dealt(said(&[word(WALLET)])));
     nothing(dealt(said(&[number(500), word(BBB)])));
-    // Another sent it; it is the wallet's own code.
+    // Another account sent it; or the called contract is the wallet itself.
     nothing(dealt(amounts()).from(OTHER));
     nothing(dealt(amounts()).to(WALLET));
     // A share, a debt or a receipt was minted or burnt.
@@ -500,10 +500,10 @@ fn what_is_not_plain_is_no_trade_of_an_unknown_contract() {
         said(&[word(AAA), word(BBB), number(500)]),
     ];
     nothing(case(migrated));
-    // Those who got and those who gave have nothing to do with each other.
+    // The receivers and the payers are unrelated.
     let apart = vec![transfer(AAA, WALLET, POOL, 500), transfer(BBB, OTHER, WALLET, 7), amounts()];
     nothing(case(apart));
-    // An NFT stood for the money.
+    // An NFT was part of the payment.
     let nft =
         log(CCC, "Transfer(address,address,uint256)", &[word(WALLET), word(OTHER), number(1)], &[]);
     nothing(with(dealt(amounts()), &[nft]));
@@ -513,10 +513,10 @@ fn what_is_not_plain_is_no_trade_of_an_unknown_contract() {
 fn a_dividend_tracker_is_no_row() {
     let sold = with(sell(), &[transfer(CCC, WALLET, ZERO, 500)]);
     sold.gives(&[('s', AAA, 500, Some(100))]);
-    // It drops what falls below its least.
+    // The tracker drops balances below its minimum.
     with(sell(), &[transfer(CCC, WALLET, ZERO, 600)]).gives(&[('s', AAA, 500, Some(100))]);
     with(buy(), &[transfer(CCC, ZERO, WALLET, 500)]).gives(&[('b', AAA, 500, Some(100))]);
-    // A share has a life of its own: the coin did not buy all of it, or did not come back whole.
+    // A share does not move in step: the coin did not buy all of it, or was not redeemed in full.
     with(sell(), &[transfer(CCC, WALLET, ZERO, 20)]).gives_none(Some(NoteKind::Liquidity));
     let share = |amount| [transfer(CCC, ZERO, WALLET, amount)];
     with(buy().value(150), &share(20)).gives_none(Some(NoteKind::Liquidity));
@@ -537,7 +537,7 @@ fn the_mirror_of_a_token_is_a_part_of_its_transfer() {
         case(logs).value(100).calls(&[call(ROUTER, weth(), 100)])
     };
     mirrored(&[nft(ZERO, WALLET), nft(ZERO, WALLET)]).gives(&[('b', AAA, 500, Some(100))]);
-    // It was given up, or changed hands; or it stands elsewhere.
+    // It was burnt, or changed hands, or its events are elsewhere.
     mirrored(&[nft(WALLET, ZERO)]).gives_none(Some(NoteKind::OneSided));
     mirrored(&[nft(OTHER, WALLET)]).gives_none(Some(NoteKind::OneSided));
     with(mirrored(&[]), &[nft(ZERO, WALLET)]).gives_none(Some(NoteKind::OneSided));
@@ -564,15 +564,15 @@ fn what_an_order_had_put_at_a_venue_is_sold_as_it_fills() {
     filled(weth(), 500, &[take(WALLET, weth(), 7)]).calls(&[]).gives(&[('s', AAA, 500, Some(7))]);
     let two = [take(WALLET, BBB, 3), take(WALLET, BBB, 4)];
     filled(BBB, 1000, &two).gives(&[('s', AAA, 1000, None), ('b', BBB, 7, None)]);
-    // The venue gave less than it says, or the order is another's.
+    // The venue gave less than its event states, or the order is another account's.
     filled(BBB, 499, std::slice::from_ref(&one)).gives_none(Some(NoteKind::OneSided));
     filled(BBB, 999, &two).gives_none(Some(NoteKind::OneSided));
     filled(BBB, 500, &[take(POOL_2, BBB, 7)]).gives_none(Some(NoteKind::OneSided));
-    // What the wallet gives here is no escrow: it is counted once.
+    // What the wallet gives here is not escrow, and counts once.
     let mut direct = filled(BBB, 500, &[one]);
     direct.tx.logs.insert(0, transfer(AAA, WALLET, oasis(), 500));
     direct.gives(&rows);
-    // Any contract could say so.
+    // Any contract could log such an event.
     let mut other = filled(BBB, 500, &[take(WALLET, BBB, 7)]);
     for log in other.tx.logs.iter_mut().filter(|log| log.address == oasis()) {
         log.address = POOL;
@@ -581,7 +581,7 @@ fn what_an_order_had_put_at_a_venue_is_sold_as_it_fills() {
     other.gives_none(Some(NoteKind::OneSided));
 }
 
-/// An ERC-1155 contract may keep each of its tokens as an ERC-20 contract too, whose address is the id.
+/// An ERC-1155 contract may also have an ERC-20 contract for each token, whose address is the id.
 #[test]
 fn what_another_contract_repeats_of_a_transfer_is_no_token_of_its_kind() {
     let single = |from, to, token, amount| {
@@ -615,7 +615,7 @@ fn a_rest_that_came_back_is_no_trade() {
     routed(20, 480).gives_none(Some(NoteKind::OneSided));
     // A fee of the route.
     routed(480, 20).gives(&[('b', AAA, 480, Some(100))]);
-    // A coin that takes most of each transfer for itself.
+    // A token that keeps most of each transfer.
     let mut logs = vec![wrap(ROUTER, 100)];
     logs.extend(swap(POOL, (weth(), 100, ROUTER), (AAA, 200, WALLET)));
     logs.push(transfer(AAA, POOL, AAA, 300));
@@ -640,8 +640,7 @@ fn a_round_trip_says_so() {
     case(logs).gives_none(Some(NoteKind::RoundTrip));
 }
 
-/// A sale of a coin that takes fees, which sells what it kept of them while the wallet's transfer
-/// is under way.
+/// A sale of a taxed token, which sells its collected fees during the wallet's transfer.
 fn sells_meanwhile(to: Account) -> Vec<Log> {
     let mut logs = swap(POOL, (AAA, 90, AAA), (weth(), 18, to));
     logs.push(unwrap(to, 18));
@@ -666,7 +665,8 @@ fn what_was_unwrapped_after_the_wallet_gave_is_its_pay() {
     case(later).to(router).unknown().gives(&[('s', AAA, 500, None)]);
 }
 
-/// One unwrap by the called contract is the pay only for the calls that are known to pay out whole.
+/// A single unwrap by the called contract is the payment only for calls known to pay out
+/// everything.
 #[test]
 fn one_unwrap_is_the_pay_of_the_calls_that_pay_out_whole() {
     let maestro = account("80a64c6d7f12c47b7c66c5b4e20e72bc1fcd5d9e");
@@ -681,7 +681,7 @@ fn one_unwrap_is_the_pay_of_the_calls_that_pay_out_whole() {
     let by_interface = [0x79, 0x1a, 0xc9, 0x47];
     sold(by_interface, &[]).gives(&[('s', AAA, 500, Some(100))]);
     sold([1, 2, 3, 4], &[]).gives(&[('s', AAA, 500, None)]);
-    // Another contract unwrapped too: which of both paid is not shown.
+    // Another contract unwrapped too: which of the two paid is unknown.
     sold(by_interface, &[unwrap(OTHER, 7)]).gives(&[('s', AAA, 500, None)]);
     // A commission out of what was bought.
     let commission = log(
@@ -703,7 +703,7 @@ fn a_contract_that_pays_out_whole_may_leave_unwrapping_to_others() {
     };
     through(one_inch_v5()).gives(&[('s', AAA, 500, Some(100))]);
     through(uniswap_v2_router()).gives(&[('s', AAA, 500, None)]);
-    // What the input names stays with MetaMask; where it names nothing, nothing is known.
+    // MetaMask keeps the fee that the input names; without one the payment is unknown.
     let mut charged = through(metamask());
     charged.gives(&[('s', AAA, 500, None)]);
     charged.tx.terms.charged = Some(Units::from(3_u64));
@@ -732,7 +732,7 @@ fn a_call_for_an_exact_amount_of_coin_spends_it() {
         bought.tx.selector = Some(selector);
         bought
     };
-    // swapExactETHForTokens; swapETHForExactTokens gives a rest back.
+    // `swapExactETHForTokens`; `swapETHForExactTokens` refunds the rest.
     bought([0x7f, 0xf3, 0x6a, 0xb5]).gives(&[('b', AAA, 500, Some(100))]);
     bought([0xfb, 0x3b, 0xdb, 0x41]).gives(&[('b', AAA, 500, None)]);
 }
@@ -777,7 +777,7 @@ fn a_quote_for_native_coin_values_what_it_led_to() {
         transfer(weth(), POOL, ROUTER, 100),
         order,
     ];
-    // A fee of what was bought: the quote alone gives the value.
+    // With a fee on what was bought, only the quote gives the value.
     logs.extend(swap(POOL_2, (weth(), 100, ROUTER), (BBB, 8, ROUTER)));
     logs.extend([transfer(BBB, ROUTER, OTHER, 1), transfer(BBB, ROUTER, WALLET, 7)]);
     case(logs.clone()).gives(&[('s', AAA, 500, Some(100)), ('b', BBB, 7, Some(100))]);

@@ -1,4 +1,4 @@
-//! Behaviour tests: one binary, one module a subject.
+//! Behaviour tests: one binary, one module per subject.
 
 #![expect(
     clippy::unwrap_used,

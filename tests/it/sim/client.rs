@@ -49,7 +49,8 @@ impl Client {
         }
     }
 
-    /// The same, with a filter of some seeds. From dice of its own, so that all else stays what it was.
+    /// The same, with a filter for some seeds. Uses separate random numbers, so that the rest of
+    /// the seed is unchanged.
     pub(super) fn sifting(self, number: u64, seed: u64, world: &World) -> Self {
         let mut dice = Dice::new(seed, 3000 + number);
         Self { filter: sieve::choose(world, self.wallet, &mut dice), ..self }

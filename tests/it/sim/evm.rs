@@ -39,7 +39,7 @@ pub(super) fn seeded(way: Way, registry: &Registry, seed: u64, dice: &mut Dice) 
     let peers: Vec<Peer> = roles.into_iter().map(|role| peer(&model, role, dice.next())).collect();
     let shows_nonces = matches!(way, Way::Explorer | Way::Portal);
     let counted = shows_nonces && chain.counts_sent && Dice::new(seed, 5).one_in(2);
-    // From dice of its own, so that all else stays what it was.
+    // Uses separate random numbers, so that the rest of the seed is unchanged.
     let unwraps = matches!(way, Way::Logs | Way::Transfers) && Dice::new(seed, 517).one_in(8);
     let only = unwraps.then_some(TradeKind::V2);
     let wallets = (0..dice.pick(&[1, 1, 2]))
@@ -144,7 +144,8 @@ fn roles(way: Way, dice: &mut Dice) -> Vec<Role> {
     roles
 }
 
-/// What an endpoint never does otherwise, from dice of its own, so that all else stays what it was.
+/// Fixed limits of an endpoint. Uses separate random numbers, so that the rest of the seed is
+/// unchanged.
 fn mark(role: &mut Role, dice: &mut Dice) {
     match role {
         Role::Rpc(node) if dice.one_in(4) => {
@@ -169,7 +170,7 @@ fn rpc_node(way: Way, dice: &mut Dice) -> NodeOptions {
 }
 
 fn tron_node(way: Way, at: u32, dice: &mut Dice) -> Role {
-    // From dice of its own, so that all else stays what it was. One node keeps them.
+    // Uses separate random numbers, so that the rest of the seed is unchanged. One node keeps them.
     let lacks_calls = at > 0 && Dice::new(dice.clone().next(), 513).one_in(3);
     Role::Tron(tron::NodeOptions {
         lists: way == Way::Lists,

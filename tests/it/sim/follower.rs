@@ -40,7 +40,7 @@ impl Follower {
         let last = u64::try_from(world.wallets.len() - 1).unwrap();
         let wallet = usize::try_from(dice.range(0, last)).unwrap();
         let filter = sieve::choose(world, wallet, &mut dice);
-        // From dice of their own, so that all else stays what it was.
+        // Uses separate random numbers, so that the rest of the seed is unchanged.
         let filter = sieve::ahead(world, wallet, &mut Dice::new(seed, 2001)).unwrap_or(filter);
         Self { wallet, filter, dice, held: Held::default(), points: Vec::new() }
     }

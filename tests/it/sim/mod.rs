@@ -128,7 +128,7 @@ async fn simulate(way: Way, seed: u64) -> Seen {
     let clients = dice.range(1, 4);
     let client = |at| Client::new(at, seed, world.wallets.len()).sifting(at, seed, &world);
     let mut clients: Vec<Client> = (0..clients).map(client).collect();
-    // From dice of their own, so that all else stays what it was.
+    // Uses separate random numbers, so that the rest of the seed is unchanged.
     let mut apart = Dice::new(seed, 511);
     let mut follower = apart.one_in(2).then(|| Follower::new(&world, seed));
     let is_crowded = apart.one_in(6);
@@ -206,7 +206,7 @@ fn solana_troubles(world: &mut World, dice: &mut Dice) {
             true if at > 0 => dice.pick(&[20, 150, 5000]),
             false | true => 0,
         };
-        // From dice of its own, so that all else stays what it was.
+        // Uses separate random numbers, so that the rest of the seed is unchanged.
         let mut apart = Dice::new(dice.clone().next(), 510);
         options.list_lag = if apart.one_in(4) { apart.pick(&[1, 6, 150, 5000]) } else { 0 };
         options.full_pages_lag = if apart.one_in(8) { apart.pick(&[6, 5000]) } else { 0 };

@@ -162,7 +162,7 @@ pub(super) fn faults(dice: &mut Dice) -> Faults {
         head_back: rate(),
         ..Faults::default()
     };
-    // From dice of its own, so that the other faults stay what they were.
+    // Uses separate random numbers, so that the other faults are unchanged.
     let mut apart = Dice::new(dice.clone().next(), 503);
     faults.short_page = if apart.one_in(3) { Rate(strength) } else { Rate::NEVER };
     faults.head_back_slots = dice.pick(&[1, 50, 3000]);

@@ -22,7 +22,7 @@ const UNFINAL: u64 = 64;
 /// A while in which each endpoint has troubles of its own.
 pub(super) fn begin(world: &mut World, dice: &mut Dice) {
     let hidden = hidden_nonce(world);
-    // From dice of its own, so that all else stays what it was.
+    // Uses separate random numbers, so that the rest of the seed is unchanged.
     let mut apart = Dice::new(dice.clone().next(), 516);
     say(&format!("at once and in a batch {:?}", world.setup.endpoints));
     for kind in [is_node, is_list] {
@@ -178,7 +178,7 @@ fn options(peer: &Peer, (lies, hidden): (bool, Option<u64>), chain: &Chain, dice
     let pruned = lies && dice.one_in(3);
     let (first, list_lag) = (if pruned { kept } else { 0 }, UNFINAL + dice.pick(&[1, 6, 60]));
     let list_lag = if dice.one_in(4) { list_lag } else { 0 };
-    // From dice of its own, so that all else stays what it was.
+    // Uses separate random numbers, so that the rest of the seed is unchanged.
     let is_far = Dice::new(dice.clone().next(), 509).one_in(4);
     let explorers_lag = if is_far && list_lag > 0 { FAR } else { list_lag };
     let mut apart = Dice::new(dice.clone().next(), 511);
@@ -242,7 +242,7 @@ pub(super) fn withhold(world: &mut World, dice: &mut Dice) {
         all[usize::try_from(dice.range(0, last)).unwrap()].tx
     });
     drop(truths);
-    // From dice of its own, so that all else stays what it was.
+    // Uses separate random numbers, so that the rest of the seed is unchanged.
     let fails = world.way == Way::Solana || Dice::new(dice.clone().next(), 515).one_in(3);
     say(&format!("withheld {withheld:?}, fails: {fails}"));
     world.chain.withhold(withheld.as_slice());
