@@ -1,5 +1,5 @@
-//! Native coin that a plain node shows through routers: one wrap or one unwrap that the call is known
-//! to spend or to pay out whole, and events that name the payment. Amounts are worked out by hand.
+//! Native coin through routers on nodes without traces: a wrap or unwrap that the call is known to
+//! spend or pay out in full, and events that state the payment. Amounts are worked out by hand.
 
 use blotter::decode::NoteKind;
 use blotter::decode::evm::{Account, CoinSale, CoinTo, Log, Terms};
@@ -51,14 +51,14 @@ impl Through {
         }
     }
 
-    /// 500 AAA for so much wrapped coin, which the router unwraps.
+    /// 500 AAA for this much wrapped coin, which the router unwraps.
     fn sale(&self, paid: u64) -> Case {
         let mut logs = swap(POOL, (AAA, 500, WALLET), (self.coin, paid, self.router));
         logs.push(self.unwrap_by(self.router, paid));
         case(logs).to(self.router).on(self.chain).unknown()
     }
 
-    /// So much native coin is sent, of which so much is wrapped and exchanged for 500 AAA.
+    /// `sent` native coin, of which `wrapped` is wrapped and exchanged for 500 AAA.
     fn purchase(&self, sent: u64, wrapped: u64) -> Case {
         let mut logs = vec![self.wrap(wrapped)];
         logs.extend(swap(POOL, (self.coin, wrapped, self.router), (AAA, 500, WALLET)));
@@ -88,11 +88,11 @@ fn the_calls_of_paraswap_v5_that_pay_out_whole_are_valued() {
     let mega_swap = [0x46, 0xc6, 0x7b, 0x6d];
     sold(&calling(paraswap.sale(73), simple_swap), Some(73));
     sold(&calling(paraswap.sale(73), mega_swap), None);
-    // Another contract unwraps too: whose coin was paid is not shown.
+    // Another contract unwraps too: which of the two paid is unknown.
     let mut two = calling(paraswap.sale(73), simple_swap);
     two.tx.logs.push(paraswap.unwrap_by(OTHER, 8));
     sold(&two, None);
-    // What was not wrapped came back.
+    // What was not wrapped was refunded.
     bought(&calling(paraswap.purchase(130, 100), simple_swap), Some(100));
     bought(&calling(paraswap.purchase(130, 100), mega_swap), None);
 }
@@ -120,9 +120,9 @@ fn of_paraswap(
     log(router, &signature, &topics, &data)
 }
 
-/// The fees are those of recorded transactions, whose receivers got less by them: 0xf4d28d1c… kept
-/// 11308417 of 1190359719 by the terms 0x405f, 0x606413e4… nothing by 0x4000 without a partner,
-/// 0x92a422b7… nothing by 0x31388, and 0x83ac5abc… a surplus by the same.
+/// The fees are those of recorded transactions: 0xf4d28d1c… kept 11308417 of 1190359719 by the
+/// terms 0x405f, 0x606413e4… nothing by 0x4000 without a partner, 0x92a422b7… nothing by 0x31388,
+/// and 0x83ac5abc… a surplus by the same terms.
 #[test]
 fn a_partner_of_paraswap_v5_takes_what_the_terms_of_its_event_say() {
     let paraswap = Through::on_eth("def171fe48cf0115b1d80b88dc8eab59176fee57");
@@ -146,16 +146,16 @@ fn a_partner_of_paraswap_v5_takes_what_the_terms_of_its_event_say() {
             sold(&sale(partner, terms, whole + 9), Some(whole));
             sold(&sale(partner, terms, whole - 9), None);
         }
-        // Terms of which versions differ, and more than a partner may take.
+        // Terms that versions read differently, and a fee above the maximum.
         sold(&sale(OTHER, 0x2_0013, whole), None);
         sold(&sale(OTHER, 501, whole), None);
     }
-    // What a purchase was expected to cost says nothing about what it gave.
+    // The expected cost of a purchase does not limit what it gave.
     sold(&sale("BoughtV3", OTHER, 0x31388, 1), Some(whole));
     sold(&sale("BoughtV3", OTHER, 0x405f, 1), Some(whole - 11_308_417));
 }
 
-/// What a sale of native coin is said to have given may have come back in part.
+/// A part of the stated amount of native coin may have been refunded.
 #[test]
 fn paraswap_v5_does_not_say_that_all_that_was_sent_was_spent() {
     let paraswap = Through::on_eth("def171fe48cf0115b1d80b88dc8eab59176fee57");
@@ -240,10 +240,10 @@ fn the_event_of_a_route_processor_values_both_sides() {
     let paid = route(WALLET, [word(AAA), native], [500, 97]);
     sold(&with(sushi.sale(100), paid), Some(97));
     sold(&sushi.sale(100), None);
-    // To another account: the wallet got nothing for it. A token of that name in place of the coin.
+    // To another account: the wallet got nothing. A token of that name in place of native coin.
     let elsewhere = route(OTHER, [word(AAA), native], [500, 97]);
     with(sushi.sale(100), elsewhere.clone()).gives_none(Some(NoteKind::OneSided));
-    // A contract of the tables passes on what it is paid, and another one's event is a part of a route.
+    // A known contract passes on what it is paid; another contract's event is a part of a route.
     let vault = account("ba12222222228d8ba445958a75a0704d566bf2c8");
     let passed_on = route(vault, [word(AAA), native], [500, 97]);
     sold(&with(sushi.sale(100), passed_on), None);
@@ -252,14 +252,14 @@ fn the_event_of_a_route_processor_values_both_sides() {
     sold(&with(sushi.sale(100), inner), None);
     let in_tokens = route(WALLET, [word(AAA), word(weth())], [500, 97]);
     sold(&with(sushi.sale(100), in_tokens), None);
-    // All that was sent was taken, although less was wrapped.
+    // All that was sent was spent, although less was wrapped.
     let taken = route(WALLET, [native, word(AAA)], [100, 500]);
     bought(&with(sushi.purchase(100, 98), taken), Some(100));
     let less = route(WALLET, [native, word(AAA)], [98, 500]);
     bought(&with(sushi.purchase(100, 98), less), None);
 }
 
-/// Events of Odos and OKX name the caller: whom they paid stands in the call's input.
+/// Events of Odos and OKX name the caller; the receiver is in the call's input.
 #[test]
 fn an_event_that_names_the_caller_values_a_sale_whose_input_does_too() {
     let odos = Through::on_eth("cf5540fffcdc3d510b18bfca6d2b9987b0772559");
@@ -284,11 +284,11 @@ fn an_event_that_names_the_caller_values_a_sale_whose_input_does_too() {
         let of_caller = Terms { coin: CoinTo::Sender, ..Terms::default() };
         sold(&with(of_caller), Some(97));
         sold(&with(Terms { receiver: Some(WALLET), ..of_caller }), Some(97));
-        // An input that cannot be read, and one that names another account.
+        // An input that cannot be decoded, and one that names another account.
         sold(&with(Terms::default()), None);
         let to_other = Terms { receiver: Some(OTHER), ..Terms::default() };
         with(to_other).gives_none(Some(NoteKind::OneSided));
-        // Another contract called it, whose input is another one.
+        // Another contract called it, with another input.
         sold(&with(of_caller).to([0x77; 20]), None);
     }
 }
@@ -311,8 +311,8 @@ fn the_router_of_bebop_states_what_the_receiver_got() {
     sale(OTHER).gives_none(Some(NoteKind::OneSided));
 }
 
-/// OKX states the whole payment before its commission of it, and in later routers what was left of it
-/// after its commission; a commission out of what was sent comes before both.
+/// OKX states the payment before its commission, and in later routers after it. A commission on
+/// what was sent precedes both.
 #[test]
 fn a_commission_of_okx_is_of_the_payment_that_it_follows_or_of_what_was_sent() {
     let okx = Through::on_eth("3b3ae790df4f312e745d270119c6052904fb6790");
@@ -430,10 +430,10 @@ fn exchanged(more: Vec<Log>) -> Case {
 fn what_a_pool_states_is_coin_where_it_may_have_given_coin() {
     sold(&exchanged(vec![]), Some(90));
     sold(&exchanged(vec![unwrap(POOL, 90)]), Some(90));
-    // As a token for another account.
+    // Paid as a token to another account.
     exchanged(vec![transfer(BBB, POOL, OTHER, 90)]).gives_none(Some(NoteKind::OneSided));
     exchanged(vec![transfer(weth(), POOL, OTHER, 90)]).gives_none(Some(NoteKind::OneSided));
-    // Wrapped, for the wallet.
+    // Paid as wrapped coin to the wallet.
     sold(&exchanged(vec![transfer(weth(), POOL, WALLET, 90)]), Some(90));
     // The call names another account than the caller that the event has.
     let mut elsewhere = exchanged(vec![]);
@@ -441,14 +441,14 @@ fn what_a_pool_states_is_coin_where_it_may_have_given_coin() {
     elsewhere.gives_none(Some(NoteKind::OneSided));
 }
 
-/// The router of `ShibaSwap` is that of Uniswap: it unwraps for its caller, and gives the rest back.
+/// `ShibaSwap`'s router is a copy of Uniswap's: it unwraps for its caller and refunds the rest.
 #[test]
 fn shibaswap_pays_as_the_router_that_it_was_made_of() {
     let shiba = Through::on_eth("03f7724180aa6b939894b5ca4314783b0b36b329");
     sold(&shiba.sale(64), Some(64));
     bought(&shiba.purchase(90, 64), Some(64));
     bought(&shiba.purchase(64, 64), Some(64));
-    // An unknown contract of the same form may keep a part.
+    // An unknown contract with the same calls may keep a part.
     let unknown = Through {
         router: [0x77; 20],
         ..Through::on_eth("03f7724180aa6b939894b5ca4314783b0b36b329")
@@ -480,7 +480,7 @@ fn forks_on_rollups_pay_by_one_unwrap() {
         let mut two = fork.sale(41);
         two.tx.logs.push(fork.unwrap_by(OTHER, 5));
         sold(&two, None);
-        // The pool gave to another account: the router did not pay.
+        // The pool paid another account, so the router did not pay.
         let logs = vec![
             transfer(AAA, WALLET, POOL, 500),
             transfer(fork.coin, POOL, OTHER, 41),
@@ -491,8 +491,8 @@ fn forks_on_rollups_pay_by_one_unwrap() {
     }
 }
 
-/// 500 AAA for 3 of native coin by a contract that no table knows, and what another one says behind
-/// the unwrap.
+/// 500 AAA for 3 native coins by an unknown contract, and the words of a later event after the
+/// unwrap.
 fn sale_with(said: &[u64]) -> Case {
     let coin = 3_000_000_000_000_000_000;
     let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), coin, ROUTER));
@@ -507,26 +507,26 @@ fn who_keeps_a_fee_of_what_was_unwrapped_leaves_a_sale() {
     let fee = 30_000_000_000_000_000;
     sale_with(&[0, fee]).gives(&[('s', AAA, 500, None)]);
     sale_with(&[0, 1_499_999_999_999_999_999]).gives(&[('s', AAA, 500, None)]);
-    // Half of it may be what the wallet had sent on, next to a fee too.
+    // An amount of half the coin may be what the wallet had sent on, even next to a fee.
     sale_with(&[0, 1_500_000_000_000_000_000]).gives_none(Some(NoteKind::OneSided));
     sale_with(&[fee, 2_970_000_000_000_000_000]).gives_none(Some(NoteKind::OneSided));
-    // An event without an amount: a place, or a time.
+    // An event without an amount, only an index or a time.
     sale_with(&[7, 1_760_000_000]).gives_none(Some(NoteKind::OneSided));
     sale_with(&[]).gives_none(Some(NoteKind::OneSided));
 }
 
-/// Bots and launchpads take a fee, or pass on a tip, of coin that comes with a sale.
+/// Bots and launchpads take a fee, or forward a tip, from the value that a sale sends.
 #[test]
 fn coin_that_comes_with_a_sale_leaves_it_one() {
     let with = |value: u64| sell().value(value);
     let calls = [call(weth(), ROUTER, 100), call(ROUTER, WALLET, 100)];
     with(3).calls(&calls).gives(&[('s', AAA, 500, Some(97))]);
     with(3).unknown().gives(&[('s', AAA, 500, None)]);
-    // As much as was unwrapped may be the other side of a deposit.
+    // A value as large as what was unwrapped may be the other side of a deposit.
     with(50).unknown().gives_none(Some(NoteKind::OneSided));
 }
 
-/// What any contract unwraps below a call of 1inch's fifth router is its caller's, unless another
+/// What any contract unwraps inside a call of 1inch's v5 router is its caller's, unless another
 /// account sold something there too.
 #[test]
 fn a_sale_of_another_account_below_the_call_leaves_the_payment_unknown() {
@@ -542,13 +542,13 @@ fn a_sale_of_another_account_below_the_call_leaves_the_payment_unknown() {
     let mut sale = swap(pool, (BBB, 7, seller), (weth(), 40, helper));
     sale.push(unwrap(helper, 40));
     sold(&with(sale.clone()), None);
-    // Who got a token for it is a part of the route.
+    // An account that got a token in return is part of the route.
     sale.insert(0, transfer(BBB, OTHER, seller, 7));
     sale.insert(0, transfer(BBB, POOL, OTHER, 7));
     sold(&with(sale), Some(140));
 }
 
-/// A Universal Router unwraps for itself, and its commands give a part to another account.
+/// A Universal Router unwraps to itself, and its commands pay a share to another account.
 #[test]
 fn a_part_of_what_a_router_unwraps_is_left_out() {
     let router = Through::on_eth("66a9893cc07d91d95644aedd05d03f95e1dba8af");
@@ -568,7 +568,7 @@ fn a_part_of_what_a_router_unwraps_is_left_out() {
     sold(&two, None);
 }
 
-/// By way of the holder of allowances a Settler unwraps, and its actions give parts to others.
+/// Called through `AllowanceHolder`, a Settler unwraps, and its actions pay shares to others.
 #[test]
 fn a_settler_pays_what_it_unwraps_less_the_parts_of_others() {
     let holder = Through::on_eth("0000000000001ff3684f28c67538d4d072c22734");
@@ -589,13 +589,13 @@ fn a_settler_pays_what_it_unwraps_less_the_parts_of_others() {
     sold(&with(by, [0, 0], Some(1_000_398)), None);
     sold(&with(Some(OTHER), [0, 0], None), None);
     sold(&with(None, [0, 0], None), None);
-    // It unwraps the chain's wrapped coin, or another token.
+    // The token that it unwraps: the chain's wrapped coin, or another token.
     for (token, native) in [(weth(), Some(1_000_399)), (BBB, None)] {
         let mut case = with(by, [0, 0], None);
         let sale = CoinSale { by, unwraps: Some(token), ..CoinSale::default() };
         case.tx.terms.sale = Some(sale);
         sold(&case, native);
     }
-    // Another contract with such a call is none of 0x's.
+    // Another contract with the same call is not 0x's.
     sold(&with(by, [0, 0], None).to(ROUTER), None);
 }

@@ -1,5 +1,5 @@
-//! What a read of an EVM wallet claims: answers that are empty, short or too old are no proof, and a
-//! transaction that no endpoint gives hides nothing below it.
+//! What a read of an EVM wallet claims: empty, short or outdated answers prove nothing, and a
+//! transaction that no endpoint returns hides nothing below it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ fn source_by(net: &Arc<Net>, nodes: usize, discovery: Vec<Discovery>) -> Source 
     source_of(net, nodes, (chain, discovery))
 }
 
-/// By logs, where the nodes' indexes are believed to be up to so many blocks behind their heads.
+/// A source by logs, which assumes that nodes' indexes lag at most this many blocks.
 fn source_lagging(net: &Arc<Net>, nodes: usize) -> Source {
     let registry = Registry::embedded().unwrap();
     let chain = registry.chain_named("eth").unwrap().clone();
@@ -75,7 +75,7 @@ fn chain() -> Chain {
     chain
 }
 
-/// What came of a read.
+/// The result of a read.
 #[derive(Debug, Default)]
 struct Got {
     found: Vec<(Height, Word)>,
@@ -131,7 +131,7 @@ fn truth(net: &Net) -> Vec<(Height, Word)> {
     net.chain.lock().unwrap().truth(0, Height::MAX)
 }
 
-/// Read in full, and true where it is accepted.
+/// The read is complete, and true if it is accepted.
 #[track_caller]
 fn is_true(source: &Source, net: &Net, got: &Got) {
     assert_eq!(got.error, None);
@@ -148,8 +148,8 @@ async fn logs_of_an_archive_node_are_accepted() {
     is_true(&source, &net, &read(&source, 0).await);
 }
 
-/// The node has old blocks when it is looked at how deep it keeps them, and lacks them in an answer
-/// before or after.
+/// The node has old blocks when its depth is checked, and lacks them in some answers before or
+/// after.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_lacks_old_blocks_now_and_then_is_read_in_full() {
     for every in [2, 3, 5, 7] {
@@ -160,14 +160,14 @@ async fn a_node_that_lacks_old_blocks_now_and_then_is_read_in_full() {
             let got = read(&source, 0).await;
             let is_whole = got.found == truth(&net);
             assert!(is_whole || !got.is_accepted(&source), "{every}, {range_max}");
-            // Where not every other request lacks them.
+            // Unless every second request lacks them.
             assert!(is_whole || every == 2, "{every}, {range_max}");
         }
     }
 }
 
-/// A node that is set up anew from older blocks, or whose address leads to a server that is behind:
-/// it was seen to have come further, and gives `[]` for the blocks that it lacks now.
+/// A node that was restored from older blocks, or whose address leads to a lagging server: it had
+/// been seen further, and now returns `[]` for the blocks that it lacks.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_falls_back_far_is_not_believed_above_where_it_has_come_now() {
     for (range_max, seconds) in [(u64::MAX, 6), (5_000, 6), (u64::MAX, 31), (5_000, 31)] {
@@ -177,7 +177,7 @@ async fn a_node_that_falls_back_far_is_not_believed_above_where_it_has_come_now(
         is_true(&source, &net, &read(&source, 0).await);
         net.set(0, Ways { lag: 100_000, ..ways.clone() });
         tokio::time::sleep(Duration::from_secs(seconds)).await;
-        // Far below the head that the node named.
+        // Far below the head that the node reported.
         let high = HEAD - 10_000;
         let gap = GapRequest { high: Some(high), ..all_of(Address::Evm(WALLET)) };
         let got = read_gap(&source, gap.clone()).await;
@@ -201,7 +201,7 @@ fn busy_at_head() -> Chain {
     chain
 }
 
-/// Read and true as far up as it was read.
+/// The read is true up to the height that it reached.
 #[track_caller]
 fn is_true_below(source: &Source, net: &Net, got: &Got, least: Height) {
     assert_eq!((got.error.clone(), got.low), (None, 0));
@@ -211,8 +211,8 @@ fn is_true_below(source: &Source, net: &Net, got: &Got, least: Height) {
     assert!(got.is_accepted(source), "{:?}", got.doubts);
 }
 
-/// What one node shows of the newest blocks is not believed of another one, whose logs lag behind the
-/// head that it names: the one that takes long ranges.
+/// What one node shows for the newest blocks is not assumed of another, the one for long ranges,
+/// whose logs lag behind its reported head.
 #[tokio::test(start_paused = true)]
 async fn logs_that_are_behind_their_nodes_head_are_not_believed_up_to_it() {
     let short = Ways { range_max: 10, ..Ways::default() };
@@ -227,7 +227,7 @@ async fn logs_that_are_behind_their_nodes_head_are_not_believed_up_to_it() {
     }
 }
 
-/// The height is known from another list, which failed.
+/// The height is known from another list, which failed afterwards.
 #[tokio::test(start_paused = true)]
 async fn logs_that_are_behind_show_nothing_of_a_height_that_is_known() {
     let net = Net::new(busy_at_head(), vec![Ways { logs_lag: 84, ..Ways::default() }]);
@@ -240,7 +240,8 @@ async fn logs_that_are_behind_show_nothing_of_a_height_that_is_known() {
     is_true(&source, &net, &read_gap(&source, gap).await);
 }
 
-/// Where no contract has logs in the newest blocks nothing shows how far a node's go, and nothing waits.
+/// If no contract has logs in the newest blocks, nothing shows how far the logs go, and nothing
+/// waits.
 #[tokio::test(start_paused = true)]
 async fn a_quiet_chain_is_read_as_far_up_as_its_nodes_logs_go_at_least() {
     let quiet = Ways { quiet: true, logs_lag: 84, ..Ways::default() };
@@ -249,7 +250,7 @@ async fn a_quiet_chain_is_read_as_far_up_as_its_nodes_logs_go_at_least() {
     is_true_below(&source, &net, &read(&source, 0).await, HEAD - LAG);
 }
 
-/// Issue 16, 1: the node answers `[]` for blocks whose receipts it has no longer.
+/// Issue 16, 1: the node returns `[]` for blocks whose receipts it has pruned.
 #[tokio::test(start_paused = true)]
 async fn a_pruned_node_alone_proves_nothing_below_what_it_keeps() {
     let pruned = Ways { logs_from: 200_000, ..Ways::default() };
@@ -260,7 +261,7 @@ async fn a_pruned_node_alone_proves_nothing_below_what_it_keeps() {
         assert!(!got.is_accepted(&source), "{} of 598", got.found.len());
         let kept = read(&source, 210_000).await;
         assert!(kept.is_accepted(&source), "{:?} {:?}", kept.error, kept.doubts);
-        // The node is filled in.
+        // The node gets its old blocks back.
         net.set(0, Ways { range_max, ..Ways::default() });
         tokio::time::sleep(Duration::from_secs(1_000)).await;
         is_true(&source, &net, &read(&source, 0).await);
@@ -324,8 +325,8 @@ async fn two_empty_requests_are_not_believed() {
     }
 }
 
-/// Two nodes, each of which always leaves out what the other one holds: all is found, and no number of
-/// answers makes it known.
+/// Two nodes, each of which always omits what the other one has: all is found, but no number of
+/// answers proves it.
 #[tokio::test(start_paused = true)]
 async fn answers_that_never_agree_leave_a_doubt() {
     let chain = chain();
@@ -340,7 +341,7 @@ async fn answers_that_never_agree_leave_a_doubt() {
     assert!(!got.is_accepted(&source));
 }
 
-/// Depth, range and refusals of each endpoint, as reading found them.
+/// The depth, range and refusals that reads found of each endpoint.
 #[tokio::test(start_paused = true)]
 async fn what_is_found_of_each_node_is_shown() {
     let logs = |source: &Source| {
@@ -378,7 +379,7 @@ async fn a_transaction_that_no_endpoint_gives_hides_nothing_below_it() {
     assert!(net.calls("eth_getTransactionByHash") < 620, "bounded");
 }
 
-/// One on which every endpoint fails for good: by its hash alone, by every way, or on its block's time.
+/// One on which every endpoint always fails: by hash only, in every way, or on its block's time.
 #[tokio::test(start_paused = true)]
 async fn a_transaction_that_every_endpoint_fails_on_hides_nothing_below_it() {
     let one = chain().truth(150_000, 150_000)[0];
@@ -409,7 +410,7 @@ async fn a_transaction_that_every_endpoint_fails_on_hides_nothing_below_it() {
     }
 }
 
-/// Some services give the newest logs of a range alone, and the same ones to each answer.
+/// Some services return only the newest logs of a range, the same ones in every answer.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_cut_alike_each_time_is_not_believed() {
     for logs_cap in [100, 120, 200] {
@@ -423,7 +424,7 @@ async fn an_answer_that_is_cut_alike_each_time_is_not_believed() {
     }
 }
 
-/// A receipt that lacks what the list shows of its transaction is no answer.
+/// A receipt without the events that the list shows for its transaction is rejected.
 #[tokio::test(start_paused = true)]
 async fn a_receipt_without_the_listed_transfer_is_not_believed() {
     let bare = |every| Ways { bare_every: every, ..Ways::default() };
@@ -437,14 +438,14 @@ async fn a_receipt_without_the_listed_transfer_is_not_believed() {
         let net = Net::new(chain(), vec![liar.clone(), Ways::default()]);
         let two = source(&net, 2);
         is_true(&two, &net, &read(&two, 0).await);
-        // Receipts by block are better.
+        // Receipts by block are complete.
         let net = Net::new(chain(), vec![liar]);
         let one = source(&net, 1);
         is_true(&one, &net, &read(&one, 0).await);
     }
 }
 
-/// A trace without the call of a pool that reports a trade leaves out what it paid.
+/// A trace without the call of a pool that logged a trade lacks what the pool paid.
 #[tokio::test(start_paused = true)]
 async fn a_trace_that_leaves_out_calls_is_asked_for_elsewhere() {
     let router = [0x55; 20];
@@ -470,7 +471,7 @@ async fn a_trace_that_leaves_out_calls_is_asked_for_elsewhere() {
     assert_eq!(paid(&two).await, 29);
 }
 
-/// Logs in place of a gateway are enough for an account without code, and code may come to it.
+/// Logs replace a gateway for an account without code; the account may get code later.
 #[tokio::test(start_paused = true)]
 async fn that_an_account_has_no_code_is_believed_for_a_minute() {
     let ways = |code| Ways { code: Some(code), ..Ways::default() };
@@ -483,7 +484,7 @@ async fn that_an_account_has_no_code_is_believed_for_a_minute() {
     assert!(is_in_doubt().await);
 }
 
-/// Geth keeps look-ups by hash for 2,350,000 blocks.
+/// Geth keeps the index of transaction hashes for 2,350,000 blocks.
 #[tokio::test(start_paused = true)]
 async fn transactions_that_are_no_longer_found_by_hash_are_found_by_place() {
     let net = Net::new(chain(), vec![Ways { hashes_from: 250_000, ..Ways::default() }]);
@@ -498,14 +499,14 @@ async fn transactions_that_are_no_longer_found_by_hash_are_found_by_place() {
 #[tokio::test(start_paused = true)]
 async fn many_transactions_that_no_endpoint_gives_are_an_error() {
     let net = Net::new(chain(), vec![Ways { null_every: 1, ..Ways::default() }]);
-    // Places and receipts are given; blocks below are not known by anything.
+    // Look-ups by block and index, and receipts, are answered; blocks below 1 are unknown.
     net.set(0, Ways { null_every: 1, logs_from: 1, ..Ways::default() });
     let source = source(&net, 1);
     let got = read(&source, 0).await;
     assert!(got.error.is_some() || got.missing.is_empty(), "{}", got.missing.len());
 }
 
-/// Issue 16, 1: what is read by logs while the index is away is served and not accepted.
+/// Issue 16, 1: heights that are read by logs while the index is down are served but not accepted.
 #[tokio::test(start_paused = true)]
 async fn a_weaker_way_than_the_strongest_is_not_accepted() {
     let net = Net::new(chain(), vec![Ways::default()]);
@@ -516,8 +517,8 @@ async fn a_weaker_way_than_the_strongest_is_not_accepted() {
     assert!(got.doubts.contains(Doubts::INNER_CALLS) && !got.is_accepted(&source));
 }
 
-/// What contracts paid inside a transaction is in no log. Where no node traces it, a read in place of a
-/// way that lists calls would leave its amount out for good, also of an account without code.
+/// Payments in inner calls are in no log. Without traces, a read in place of a way that lists calls
+/// would lose their amounts for good, even for an account without code.
 #[tokio::test(start_paused = true)]
 async fn logs_that_lack_payments_are_not_accepted_in_place_of_a_list_of_calls() {
     for first in [Discovery::Explorer, Discovery::Portal] {
@@ -530,14 +531,14 @@ async fn logs_that_lack_payments_are_not_accepted_in_place_of_a_list_of_calls() 
             assert_eq!(got.found, truth(&net));
             assert_eq!(got.is_accepted(&both), are_known, "{first}, {traces:?}: {:?}", got.doubts);
             assert_eq!(got.doubts.contains(Doubts::INNER_CALLS), !are_known);
-            // Where nothing lists calls, there is nothing to wait for.
+            // If no way lists calls, there is nothing to wait for.
             let alone = source(&net, 1);
             is_true(&alone, &net, &read(&alone, 0).await);
         }
     }
 }
 
-/// The list may have shown them to an earlier read, whose amounts stay until it is there again.
+/// An earlier read may have seen them in the list; its amounts stay until the list is back.
 #[tokio::test(start_paused = true)]
 async fn payments_that_a_list_of_calls_may_have_shown_are_gone_while_it_is_away() {
     let router = [0x55; 20];

@@ -1,5 +1,5 @@
-//! The EVM source against nodes that err as real ones do: every transaction that may be a trade
-//! exactly once, in chunks without gaps, within its bounds of calls.
+//! The EVM source against nodes with the faults of real ones: every possible trade exactly once, in
+//! chunks without gaps, within limits of calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ fn all() -> GapRequest {
     all_of(Address::Evm(WALLET))
 }
 
-/// What a read gave, checked for shape on the way.
+/// The result of a read, whose chunks are checked as they come.
 #[derive(Debug, Default)]
 struct Got {
     chunks: Vec<(Height, Height, usize)>,
@@ -198,7 +198,7 @@ async fn gives_every_transaction_that_may_be_a_trade_once() {
     }
 }
 
-/// The loader begins again below what an ended read gave.
+/// Restarts a read below what the last one delivered, as the loader does.
 async fn read_on(source: &Source, reads: usize) -> Got {
     let mut got = Got::default();
     for _ in 0..reads {
@@ -253,8 +253,8 @@ async fn a_limited_range_takes_few_calls_beyond_its_number() {
         let source = source_with(&net, 1, 50);
         read(&source, all()).await.is(truth(&net, 0, Height::MAX));
         let calls = net.calls("eth_getLogs");
-        // Two calls for each of 1,000 ranges, each asked twice; a limit without a number is kept away
-        // from.
+        // Two calls for each of 1,000 ranges, each sent twice. A limit without a number is
+        // approached from below.
         let bound = if says == Says::TooMuch { 8_000 } else { 4_200 };
         assert!(calls <= bound, "{says:?}: {calls}");
     }
@@ -292,7 +292,7 @@ async fn a_flood_of_spam_is_cheap() {
     assert!(net.requests() < 1_300, "{}", net.requests());
 }
 
-/// Poisoning by transfers of nothing does not even cost that.
+/// Address poisoning by zero transfers does not even cost that.
 #[tokio::test(start_paused = true)]
 async fn transfers_of_nothing_cost_nothing() {
     let mut chain = Chain::new(1_000_000);
@@ -313,7 +313,7 @@ async fn a_node_that_is_behind_hides_nothing() {
             nodes[order].lag = 200_000;
             let net = Net::new(busy_chain(400, 300_000, 11), nodes);
             let source = source_with(&net, 2, batch);
-            // A gap whose top only one of them has.
+            // A gap whose top only one of the nodes has reached.
             let got = read(&source, GapRequest { high: Some(290_000), ..all() }).await;
             assert_eq!(got.error, None, "node {order} is behind");
             got.is(truth(&net, 0, 290_000));
@@ -343,7 +343,7 @@ async fn a_node_without_logs_leaves_them_to_another() {
     assert!(net.calls_of(0, "eth_getLogs") <= 12, "{}", net.calls_of(0, "eth_getLogs"));
 }
 
-/// A second answer may come from another endpoint, but for one that holds up the read.
+/// A second answer may come from another endpoint, unless that one slows the read.
 #[tokio::test(start_paused = true)]
 async fn a_much_slower_node_next_to_a_quick_one_costs_little() {
     let read_by = async |nodes: Vec<Ways>| {
@@ -550,7 +550,7 @@ fn sells() -> (Chain, [Word; 3]) {
     let adjacent = place(&mut chain, 60_000, 9).hash;
     place(&mut chain, 60_000, 3);
     let alone = place(&mut chain, 70_000, 9).hash;
-    // Neither needs to know what moved inside.
+    // For neither of these are inner calls needed.
     chain.add(80_000, &WALLET, &UNKNOWN).transfer(&WALLET, &OTHER, 4);
     place(&mut chain, 90_000, 2);
     (chain, [old, adjacent, alone])
@@ -585,7 +585,7 @@ async fn native_coin_comes_from_any_endpoint_that_has_it() {
     }
 }
 
-/// Of a contract that paid coin, and of a sale of which more went on than came to the wallet.
+/// For a contract that paid coin, and for a sale of which more went on than came to the wallet.
 #[tokio::test(start_paused = true)]
 async fn who_produced_a_block_is_read_where_a_trade_may_hang_on_it() {
     for gives_time in [false, true] {
@@ -605,7 +605,7 @@ async fn who_produced_a_block_is_read_where_a_trade_may_hang_on_it() {
     }
 }
 
-/// No log shows it, and the wallet's balance has both.
+/// No log shows the payment, and the balance change includes both.
 #[tokio::test(start_paused = true)]
 async fn a_payment_in_the_block_of_a_trade_leaves_its_amount_open() {
     let mut chain = Chain::new(100_000);
@@ -621,7 +621,7 @@ async fn a_payment_in_the_block_of_a_trade_leaves_its_amount_open() {
     assert_eq!(got.native[&other], gained);
 }
 
-/// In one read: what is traced above does not keep what lies below waiting for a trace.
+/// In one read: traces of higher blocks do not make older ones wait for a trace.
 #[tokio::test(start_paused = true)]
 async fn what_is_too_old_to_be_traced_is_not_waited_for_next_to_what_is_not() {
     let mut chain = Chain::new(100_000);
@@ -636,7 +636,7 @@ async fn what_is_too_old_to_be_traced_is_not_waited_for_next_to_what_is_not() {
     );
 }
 
-/// Each of the next ones would be left without its amount for ten minutes, and this one for good.
+/// Otherwise the next ones would lack amounts for ten minutes, and this one for good.
 #[tokio::test(start_paused = true)]
 async fn one_answer_that_a_transaction_is_too_old_to_be_traced_is_no_proof() {
     let mut chain = Chain::new(100_000);
@@ -647,7 +647,7 @@ async fn one_answer_that_a_transaction_is_too_old_to_be_traced_is_no_proof() {
     assert_eq!(got.native[&sold], calls(30));
 }
 
-/// Its payment is in no log: without the trace there is no sale, and nothing would ask again.
+/// Its payment is in no log: without the trace it is no sale, and it would not be read again.
 #[tokio::test(start_paused = true)]
 async fn a_sale_that_the_node_that_traces_has_not_come_to_waits_for_its_trace() {
     let mut chain = Chain::new(100_000);
@@ -669,7 +669,7 @@ async fn a_sale_that_the_node_that_traces_has_not_come_to_waits_for_its_trace() 
     assert_eq!(got.native[&new], calls(30));
 }
 
-/// Geth forgets look-ups by hash, and finds none of them later.
+/// Geth prunes its index of transaction hashes, and does not find old ones later.
 #[tokio::test(start_paused = true)]
 async fn a_sale_far_below_the_head_that_no_node_finds_to_trace_is_not_waited_for() {
     let mut chain = Chain::new(100_000);
@@ -691,7 +691,7 @@ async fn a_node_that_keeps_the_past_helps_one_that_does_not() {
     }
 }
 
-/// Where no endpoint keeps the past, not every transaction asks for it in vain.
+/// If no endpoint keeps old states, not every transaction requests them in vain.
 #[tokio::test(start_paused = true)]
 async fn what_no_endpoint_keeps_is_soon_no_longer_requested() {
     let mut chain = Chain::new(3_000_000);
@@ -715,7 +715,7 @@ async fn a_hash_differs_only_when_two_nodes_agree() {
     };
     assert_eq!(check(&[1, 1]).await, HashCheck::Same);
     assert_eq!(check(&[2, 2]).await, HashCheck::Differs);
-    // The first one is asked first: one against one decides nothing.
+    // The first node is asked first: one answer against another decides nothing.
     assert_eq!(check(&[1, 2]).await, HashCheck::Same);
     assert_eq!(check(&[2, 1]).await, HashCheck::Unknown);
     for alone in [[2, 1, 1], [1, 2, 1], [1, 1, 2]] {

@@ -1,4 +1,4 @@
-//! What the EVM decoder makes of standards that log movements in a way of their own: one rule a test.
+//! The EVM decoder on standards that log movements in their own way: one rule per test.
 
 use blotter::decode::evm::{Account, Log, Word};
 
@@ -23,7 +23,7 @@ fn what_a_chain_logs_of_its_own_coin_is_no_token() {
     let back = coin(ROUTER, WALLET, 30);
     let with_calls = bought.clone().calls(&[call(ROUTER, weth(), 100), call(ROUTER, WALLET, 30)]);
     first(std::slice::from_ref(&back), with_calls).gives(&[('b', AAA, 500, Some(100))]);
-    // They are all: nothing else is asked for.
+    // The logs are complete: nothing else is needed.
     let mut logged = bought.unknown();
     logged.tx.logs.push(back);
     logged.gives(&[('b', AAA, 500, Some(100))]);
@@ -55,13 +55,13 @@ fn a_token_that_logs_ids_as_transfers_has_amounts_too() {
     let signature = "ERC20Transfer(address,address,uint256)";
     let amount = log(AAA, signature, &[word(POOL), word(WALLET)], &[number(500)]);
     of_both_kinds(amount.clone()).gives(&[('b', AAA, 500, Some(100))]);
-    // One that logs both says one thing twice.
+    // A token that logs both states each amount twice.
     let mut twice = of_both_kinds(amount);
     twice.tx.logs.push(transfer(AAA, POOL, WALLET, 500));
     twice.gives(&[('b', AAA, 500, Some(100))]);
 }
 
-/// What a token that is its own pool of native coin logs.
+/// The log of a token that is its own pool against native coin.
 fn own_pool(amounts: [u64; 4]) -> Log {
     let signature = "Swap(address,uint256,uint256,uint256,uint256)";
     log(AAA, signature, &[word(WALLET)], &amounts.map(number))

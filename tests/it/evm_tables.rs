@@ -1,4 +1,4 @@
-//! Rows of the EVM chains held against what they must follow from.
+//! Rows of the EVM tables checked against facts from which they can be derived.
 
 use blotter::decode::evm::Account;
 use blotter::domain::Family;

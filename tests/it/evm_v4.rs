@@ -1,5 +1,5 @@
-//! Sales for native coin in Uniswap V4 where inner calls are unknown: the call's commands name the
-//! pools and who gets what, the last pool's event states how much.
+//! Sales for native coin in Uniswap V4 if inner calls are unknown: the call's commands name the
+//! pools and the receivers, and the last pool's event states the amount.
 
 use std::slice;
 

@@ -1,5 +1,5 @@
-//! Values of rows where other coin of the wallet moves next to them: what it adds or keeps, what comes
-//! with a call of it, and what it pays to who produced the block.
+//! Values of rows while other native coin of the wallet moves: what it adds or keeps, what a caller
+//! sends to it, and what it pays to the block's producer.
 
 use blotter::decode::NoteKind;
 use blotter::decode::evm::{Account, Log, NativeFlows};
@@ -32,7 +32,7 @@ fn sale_and_purchase() -> Vec<Log> {
 #[test]
 fn coin_that_the_wallet_adds_to_a_purchase_is_no_part_of_its_sale() {
     let rows = [('s', AAA, 500, Some(100)), ('b', BBB, 7, Some(150))];
-    // Some coin comes with the call, and stays.
+    // The caller sends some coin, which stays.
     for both in [case(sale_and_purchase()), called_with(3, sale_and_purchase())] {
         both.gives(&rows);
         both.unknown().gives(&rows);
@@ -70,7 +70,7 @@ fn coin_that_stays_at_a_called_wallet_is_no_part_of_its_rows() {
     sales.extend(swap(POOL_2, (BBB, 7, WALLET), (weth(), 40, WALLET)));
     let sold = called_with(3, sales);
     sold.gives(&[('s', AAA, 500, Some(60)), ('s', BBB, 7, Some(40))]);
-    // It may have gone on.
+    // The coin may have been passed on.
     let open = [('s', AAA, 500, None), ('s', BBB, 7, None)];
     let gone = [call(WALLET, OTHER, 1), call(ROUTER, WALLET, 1)];
     sold.clone().calls(&gone).gives(&open);
@@ -107,7 +107,7 @@ fn sold() -> Vec<Log> {
 #[test]
 fn coin_that_stays_at_a_called_wallet_is_no_part_of_a_single_row() {
     let row = [('b', AAA, 500, Some(60))];
-    // Also where it is more than the purchase cost.
+    // Even if it is more than the purchase cost.
     for came in [3, 60, 70] {
         let purchase = called_with(came, bought());
         purchase.gives(&row);
@@ -117,7 +117,7 @@ fn coin_that_stays_at_a_called_wallet_is_no_part_of_a_single_row() {
     // A part goes on.
     let gone = [call(WALLET, ROUTER, 2), call(ROUTER, OTHER, 2)];
     called_with(3, bought()).calls(&gone).gives(&row);
-    // Unseen, it may have gone into the purchase, of which a pool shows less than what was given.
+    // Without traces it may have paid for the purchase, of which a pool shows less than was given.
     let fee = [bought(), vec![transfer(weth(), WALLET, OTHER, 1)]].concat();
     called_with(3, fee.clone()).gives(&[('b', AAA, 500, Some(61))]);
     called_with(3, fee).unknown().gives(&[('b', AAA, 500, None)]);
@@ -132,7 +132,7 @@ fn what_is_bought_with_coin_that_came_with_the_call_is_no_trade_of_the_called() 
     let spent = called_with(60, logs);
     spent.clone().calls(&through).gives_none(Some(NoteKind::OneSided));
     spent.clone().unknown().gives_none(Some(NoteKind::OneSided));
-    // Its own.
+    // The wallet's own coin.
     spent.clone().value(0).calls(&through).gives(&[('b', AAA, 500, Some(60))]);
     spent.value(0).unknown().gives(&[('b', AAA, 500, None)]);
 }
@@ -187,9 +187,9 @@ fn what_a_contract_pays_to_who_produced_the_block_is_no_part_of_its_trade() {
     // Another account was paid, or it is not known who.
     produced(tipped(9, bought()), Some(POOL_2)).gives(&of(Some(69)));
     tipped(9, bought()).gives(&of(None));
-    // It came with the call.
+    // The coin came with the call.
     produced(tipped(9, bought()).value(9), Some(PRODUCER)).gives(&of(Some(60)));
-    // Who gave something took part.
+    // An account that gave something took part in the trade.
     let gave = [bought(), vec![transfer(CCC, PRODUCER, OTHER, 1)]].concat();
     produced(tipped(9, gave), Some(PRODUCER)).gives(&of(Some(69)));
     // More than the sale brought.

@@ -1,5 +1,5 @@
-//! What the EVM decoder makes of venues by their rows: events that name only their pool's side, that
-//! several contracts share, or that have no topic.
+//! The EVM decoder on rows of the venue tables: events that name only the pool's side, that several
+//! contracts share, or that have no topic.
 
 use blotter::decode::NoteKind;
 use blotter::decode::evm::{Account, CoinTo, Log, NativeFlows, Word};
@@ -70,7 +70,7 @@ fn a_curve_at_hood_fun_sells_and_buys() {
     sold.venues(&["hood.fun"]);
 }
 
-/// A maker or a solver, who may not be named, fills what the wallet signed: another sent it.
+/// A maker or a solver, perhaps unnamed, fills what the wallet signed; another account sent it.
 #[test]
 fn orders_that_others_fill_are_trades_of_who_signed_them() {
     let (by, id, zero) = (word(WALLET), [9; 32], number(0));
@@ -209,7 +209,7 @@ fn a_call_of_an_exchange_without_events_is_a_trade() {
     case(laid).to(arm).gives_none(Some(NoteKind::Liquidity));
 }
 
-/// A route through pools that no row knows is known by what its aggregator logs.
+/// A route through unknown pools is recognized by its aggregator's event.
 #[test]
 fn an_aggregators_event_names_what_was_exchanged() {
     let (by, zero) = (word(WALLET), number(0));
@@ -310,7 +310,7 @@ fn loose_coin_between_two_pools_values_both_tokens() {
     case(logs).to(POOL).unknown().gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
 }
 
-/// The Universal Router keeps no coin by itself: whom its commands give it to is in the call's input.
+/// The Universal Router keeps no coin: the call's input states the receivers.
 #[test]
 fn coin_that_a_routers_commands_give_to_others_came_not_back() {
     let router = account("3fc91a3afd70395cd496c647d5a6cc9d4b2b7fad");
@@ -436,7 +436,7 @@ fn newer_curves_are_known() {
         let said = log(by, signature, &topics, &data);
         case(vec![transfer(BBB, WALLET, POOL, 90), transfer(AAA, POOL, WALLET, 500), said])
     };
-    // Another contract's such event makes no venue of it: only the shape shows a trade.
+    // The same event from an unknown contract is not a venue: only the shape shows a trade.
     let unknown = "0x1010101010101010101010101010101010101010";
     curve(POOL_2).on("hyperevm").venues(&[unknown, unknown]);
     let bought = curve(bonding).on("hyperevm").to(bonding);

@@ -33,7 +33,7 @@ pub(crate) fn json(text: &str) -> Value {
     serde_json::from_str(&exact).unwrap_or_else(|error| panic!("{error}: {exact}"))
 }
 
-/// Native coin in base units: all digits, the point moved.
+/// Native coin in base units, by moving the decimal point.
 pub(crate) fn units(number: &Value, decimals: usize) -> i128 {
     let text = number.as_str().unwrap();
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
@@ -44,7 +44,7 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap()
 }
 
-/// What moved of native coin is what the rows have and what was left out, to the last unit.
+/// The native coin that moved equals the rows plus what was left out, to the last unit.
 fn check_balance(explained: &Value, decimals: usize) {
     let list = |name: &str| explained[name].as_array().unwrap().clone();
     let moved: i128 = list("movements")
@@ -284,7 +284,7 @@ fn the_store_is_kept_up_and_the_shell_is_served() {
     let ran = place.run(&["man"]);
     assert_eq!(ran.code, Some(0));
     assert!(ran.stdout.contains(".TH blotter") && ran.stdout.contains("koinly"), "{}", ran.stdout);
-    // An address of another chain says what to do.
+    // For an address of another chain, the error says what to do.
     let evm = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
     let ran = place.run(&["history", evm]);
     assert_eq!(ran.code, Some(2));
@@ -312,7 +312,7 @@ async fn what_no_node_answers_is_given_up_in_bounded_time() {
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
 }
 
-/// Those that wait take places; a client that hangs up gives its own back.
+/// Waiting requests occupy slots; a client that disconnects frees its slot.
 #[tokio::test(start_paused = true)]
 async fn only_so_many_are_explained_at_once() {
     let limits =

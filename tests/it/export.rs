@@ -1,4 +1,4 @@
-//! A history in files: every form, read back, and gone on with after a cut.
+//! Exports of a history: every format, read back, and resumed after an interruption.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -284,7 +284,7 @@ fn cells_by_name(cells: &[String]) -> impl Iterator<Item = (&'static str, &Strin
     cells_head().into_iter().zip(cells)
 }
 
-/// A pipe stays a pipe, a link leads to the same file as before, and `-` is stdout.
+/// A pipe stays a pipe, a link keeps its target, and `-` is stdout.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_output_names_stays_what_it_is() {
@@ -410,7 +410,7 @@ async fn a_call_that_was_killed_is_gone_on_with() {
             assert_eq!(code, (format == "parquet").then_some(3));
             assert!(part.exists() && side.exists() && !place.path().join("cut").exists());
             node.set_faults(Faults::none());
-            // With another form it is no going on.
+            // Another format cannot resume it.
             let other = ["history", &wallet, "--format", "json", "--output", "cut", "--resume"];
             assert_eq!(place.run(&other).code, Some(2));
             let ran = place.run(&[args.as_slice(), &["--resume"]].concat());

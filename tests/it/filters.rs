@@ -1,5 +1,5 @@
-//! Filters other than the contract's: what they let through is what the model's rows say, page by
-//! page and as a stream; counts, usage and cursors are of those rows.
+//! Filters of rows: what they pass equals the model's rows, by pages and as a stream; counts, usage
+//! and cursors refer to these rows.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -178,7 +178,7 @@ async fn rows_count_once_under_any_filter() {
     assert_eq!(last["complete"], false);
 }
 
-/// A row that was set aside comes where a filtered walk has been, or below: only the first is missed.
+/// A row that comes late is above a filtered walk's cursor, or below it: only the first is missed.
 #[tokio::test]
 async fn a_filtered_walk_above_whose_cursor_a_row_came_does_not_end_complete() {
     const COUNT: u32 = 600;
@@ -201,7 +201,7 @@ async fn a_filtered_walk_above_whose_cursor_a_row_came_does_not_end_complete() {
                 let request = WalkRequest { filter, resume, ..Demo::request(wallet, want) };
                 world.history.walk(request).unwrap()
             };
-            // A page that is full stands in front of rows that its filter rejects.
+            // A full page ends before rows that its filter rejects.
             let (_, end) = finish(&mut walk(Extent::Rows(count), None)).await;
             assert!(end.complete && !end.more, "{end:?}");
             let mut page = walk(Extent::Rows(count * 3 / 4), None);
@@ -215,8 +215,8 @@ async fn a_filtered_walk_above_whose_cursor_a_row_came_does_not_end_complete() {
     }
 }
 
-/// A lower block's time may be above a higher one's by a little, so that a row which is barely too
-/// old does not show that none of the heights below it matches.
+/// A lower block may have a slightly later time than a higher one, so a row that is barely too old
+/// does not show that all heights below it are out of range.
 #[tokio::test(start_paused = true)]
 async fn a_row_that_is_barely_too_old_does_not_end_a_walk_above_unread_heights() {
     let (low, from) = (301, trade(400).key.time);
@@ -239,8 +239,8 @@ async fn a_row_that_is_barely_too_old_does_not_end_a_walk_above_unread_heights()
     }
 }
 
-/// What was counted while rows were loaded is kept for later pages: a row that came late, where it had
-/// been counted, is not left out of the number.
+/// A count that was made during the load is kept for later pages: a row that comes late, into
+/// heights that had been counted, is included in the number.
 #[tokio::test]
 async fn a_count_that_was_kept_has_the_row_that_came_late() {
     const COUNT: u32 = 600;
@@ -282,7 +282,7 @@ async fn a_walk_that_follows_never_ends_as_complete() {
     assert_eq!((rows.len(), end.complete, end.more), (0, false, true), "{end:?}");
 }
 
-/// One thread serves all: while it looks for one row among many, others have their turns.
+/// One thread serves all: while it searches for one row among many, other tasks run.
 #[tokio::test]
 async fn a_rare_row_in_a_large_wallet_delays_no_other_client() {
     const COUNT: u32 = 40_000;
@@ -310,8 +310,8 @@ async fn a_rare_row_in_a_large_wallet_delays_no_other_client() {
     assert!(turns.load(Ordering::Relaxed) >= 40, "{turns:?}");
 }
 
-/// What is stored and what fails while a walk is held up reaches it at once: rows that its filter rejects
-/// are no end of what is stored.
+/// A failure reaches a walk only after all that is stored: rows that its filter rejects are not the
+/// end of what is stored.
 #[tokio::test(start_paused = true)]
 async fn a_failed_load_ends_a_filtered_walk_behind_all_that_is_stored() {
     let limits = HistoryLimits { rows_per_step_max: 3, ..HistoryLimits::default() };

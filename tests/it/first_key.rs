@@ -1,4 +1,4 @@
-//! The keys that a first start makes: none where it fails, and each on record.
+//! The keys that a first start creates: none if it fails, and each is recorded.
 
 #![cfg(unix)]
 
@@ -45,7 +45,7 @@ fn a_start_that_fails_late_makes_no_key() {
     }
     let server = place.serve(&["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"]);
     let key = server.stderr.lines().find(|line| line.starts_with("blt_")).unwrap();
-    // In force with the first answer.
+    // The key is valid from the first answer on.
     assert_eq!(server.get("/v1/usage", key).status, 200);
     assert_eq!(names(&place), [json!("first")]);
     let lines = audit(&place);
@@ -68,7 +68,7 @@ fn a_demo_touches_no_store_that_no_demo_made() {
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(ran.stderr.contains("--data-dir"), "{}", ran.stderr);
     assert!(rows.lines().count() > 10 && place.run(&read).stdout == rows);
-    // Its own it goes on with.
+    // A demo continues with its own store.
     let again = [&demo[..], &["--data-dir", "own"]].concat();
     for _ in 0..2 {
         let mut server = place.serve(&again);

@@ -16,7 +16,7 @@ use crate::support::world::{Build, World, finish};
 
 const WINDOW: Duration = Duration::from_secs(55);
 
-/// What a client has put together: the history newest first, then what was new, oldest first.
+/// The rows that a client has collected: the history newest first, then new rows oldest first.
 #[derive(Debug, Default)]
 struct Received {
     history: Vec<Row>,
@@ -58,7 +58,7 @@ impl Received {
     }
 }
 
-/// New trades now and then, up to four at a time; the distances are fixed and uneven.
+/// New trades from time to time, up to four at once; the intervals are fixed and uneven.
 async fn arrive(world: &World, wallet: Wallet, batches: u64) {
     for batch in 0..batches {
         sleep(Duration::from_millis(700 + batch * 7919 % 14_000)).await;

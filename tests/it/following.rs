@@ -1,5 +1,5 @@
-//! Many followed wallets of one chain: one scan finds those that moved, and they alone are read. A
-//! scan is a hint: what it leaves out comes late and is not lost, and it proves nothing.
+//! Many followed wallets of one chain: one scan finds those that moved, and only they are read. A
+//! scan is a hint: what it misses comes late but is not lost, and it proves nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -161,7 +161,7 @@ impl Readers {
     }
 }
 
-/// No wallet is read for itself but where a scan or its failure says so.
+/// Wallets are read only if a scan finds them or fails.
 fn by_scans_alone() -> HistoryLimits {
     let never = Duration::from_secs(360_000);
     HistoryLimits { follow_read_after: never, ..HistoryLimits::default() }
@@ -209,7 +209,7 @@ async fn an_endpoint_that_takes_few_topics_and_blocks_is_scanned_in_more_queries
     chain.model.advance(100);
     let scan = chain.source.scan(&targets, &lane()).await.unwrap();
     assert_eq!(scan.moved.iter().map(|(one, _)| *one).collect::<Vec<_>>(), [wallets[7].address]);
-    // One that has not come so far is not believed to have seen nothing.
+    // A lagging node that shows nothing is not believed.
     chain.node.set_options(NodeOptions { lag: 40, ..NodeOptions::default() });
     let behind = ScanTarget { top: scan.high, seen: scan.high, ..targets[7] };
     chain.model.advance(50);
@@ -236,7 +236,7 @@ async fn a_quiet_wallet_of_tron_costs_no_read_and_no_write() {
     shows(&chain, &readers, wallets[11]).await;
 }
 
-/// Ten minutes take so many calls a scan, and move nothing that a wallet's own reads say.
+/// Ten quiet minutes take this many calls per scan, and change nothing.
 async fn quiet(chain: &Chain, wallets: &[Wallet], calls_a_scan: u64) {
     let (before, calls) = (reports(chain, wallets).await, chain.calls());
     for _ in 0..60 {

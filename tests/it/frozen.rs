@@ -1,6 +1,6 @@
-//! The real binary, every sync of a load frozen in turn and the process killed there: what a client
-//! received is in what the disk has for certain, and either image of the file continues to the
-//! whole history. The method is redb's own, on a process instead of a backend.
+//! The real binary: each sync of a load is frozen in turn and the process killed there. What a
+//! client had received is on the disk, and both images of the file continue to the full history.
+//! The method is redb's own, on a process instead of a backend.
 
 #![expect(clippy::print_stderr, reason = "prints how much was tried")]
 #![cfg(target_os = "linux")]
@@ -36,7 +36,7 @@ fn shim(folder: &Path) -> PathBuf {
     shim
 }
 
-/// The rows of all whole lines of what came.
+/// The rows of all complete lines that arrived.
 fn rows(answer: &[u8]) -> Vec<RowId> {
     let text = String::from_utf8_lossy(answer);
     let values = text.split('\n').filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -63,7 +63,7 @@ impl Bench {
         self.place.path().join("mark")
     }
 
-    /// Streams a history from a server whose `at`th sync never comes back, and kills it there.
+    /// Streams a history from a server whose `at`th sync never returns, and kills it there.
     fn freeze(&self, at: usize) -> Run {
         let mut command = self.place.command(&SERVE);
         command.env("LD_PRELOAD", &self.shim).env("FREEZE_AT", at.to_string());
@@ -103,7 +103,7 @@ impl Bench {
         }
         let froze = self.mark().exists();
         if let (true, Some(address)) = (froze, &address) {
-            // A disk that hangs delays only requests that need it.
+            // A hanging disk delays only requests that need it.
             let mut other = TcpStream::connect(address).unwrap();
             other.set_read_timeout(Some(PATIENCE)).unwrap();
             other.write_all(self.request("/healthz").as_bytes()).unwrap();
@@ -186,7 +186,7 @@ fn freeze_each(url: &str, history: &str, truth: &[RowId]) -> (usize, usize) {
         let live = bench.place.path().join("data/trades.redb");
         let durable = bench.place.path().join("durable");
         check_delivered(&bench, at, &durable, &run.delivered);
-        // What the system would have written in its own time is there, or it is not.
+        // What the system had not yet synced is there, or not.
         let place = bench.image(if at % 2 == 0 { &durable } else { &live }, url);
         let server = place.serve(&SERVE);
         let all = server.get(history, &bench.key).body;
@@ -196,7 +196,7 @@ fn freeze_each(url: &str, history: &str, truth: &[RowId]) -> (usize, usize) {
     unreachable!()
 }
 
-/// What was delivered is on the disk: there is no node to read it from again.
+/// Delivered rows are on the disk: no node is configured from which to read them again.
 fn check_delivered(bench: &Bench, at: usize, durable: &Path, delivered: &[RowId]) {
     if delivered.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! The history engine on the demo chain: what readers get is what the model holds.
+//! The history engine on the demo chain: readers get exactly the model's rows.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn load(world: &World, wallet: Wallet) {
     assert!(end.complete, "{end:?}");
 }
 
-/// Walks to the end, on from each cut.
+/// Walks to the end, resuming after each cut.
 async fn resumed(world: &World, wallet: Wallet) -> Vec<Row> {
     let (mut rows, mut resume) = (Vec::new(), None);
     for _ in 0..50 {
@@ -339,7 +339,7 @@ async fn a_gap_below_what_is_new_ends_a_stream_that_follows_with_the_cut() {
     }
 }
 
-/// No look for newer heights can succeed: none begins without a pause.
+/// No request for newer heights can succeed: each begins only after a pause.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_keeps_no_block_is_named_and_left_in_peace() {
     let world = Build::default().world();
@@ -412,7 +412,7 @@ async fn a_reorganisation_above_all_rows_is_noticed() {
     assert_eq!(world.history.metrics().reorganisations.get(), 1);
 }
 
-/// What is taken back between the rows and a hash that is asked after them would go unnoticed.
+/// A reorg between the rows and a hash that is requested after them would go unnoticed.
 #[tokio::test(start_paused = true)]
 async fn a_reorganisation_right_behind_the_rows_is_noticed() {
     let world = Build { nodes: 2, ..Build::default() }.world();
@@ -474,7 +474,7 @@ async fn rows_below_a_gap_stay_hidden_until_it_is_closed() {
     same(&rows, &truth);
 }
 
-/// A walk whose head is settled by heights that were checked and hold no trade; no node answers.
+/// A walk whose head is fixed by heights that were checked and hold no trade; no node answers.
 async fn settled_at_1_100(world: &World) -> (WalletId, Walk) {
     world.set_faults(Faults { unavailable: Rate::ALWAYS, ..Faults::none() });
     let wallet = world.add("grows", WalletPlan::trades(1));
@@ -488,8 +488,8 @@ async fn settled_at_1_100(world: &World) -> (WalletId, Walk) {
     (id, walk)
 }
 
-/// A walk's head is fixed before its first row: what is stored above it meanwhile, behind a gap, is
-/// for later walks.
+/// A walk's head is fixed before its first row: rows that are stored above it meanwhile, behind a
+/// gap, belong to later walks.
 #[tokio::test(start_paused = true)]
 async fn rows_above_a_walks_head_are_not_delivered() {
     let world = Build::default().world();
@@ -504,7 +504,7 @@ async fn rows_above_a_walks_head_are_not_delivered() {
     assert_eq!(rows.iter().map(|row| row.trade.key.height).collect::<Vec<_>>(), [950]);
 }
 
-/// The same where nothing lies below the head: the first trade is none that the count leaves out.
+/// The same if nothing lies below the head: a row that the count excludes is not the first trade.
 #[tokio::test(start_paused = true)]
 async fn a_first_trade_above_a_walks_head_is_not_reported() {
     let world = Build::default().world();
@@ -633,8 +633,8 @@ async fn a_whole_page_that_ends_early_costs_no_row() {
     }
 }
 
-/// Full pages that are gone before their first chunk have found token accounts: every task that
-/// reads on below must know them, because some transactions name nothing else.
+/// Full pages that fail before their first chunk may have found token accounts. Every later task of
+/// the read must know these, because some transactions name nothing else.
 #[tokio::test(start_paused = true)]
 async fn accounts_that_whole_pages_found_are_known_below_the_lists_that_took_over() {
     let mut world = Build::default().world();

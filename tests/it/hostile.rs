@@ -1,5 +1,5 @@
-//! The real server against malicious clients: every request is rejected with a status of theirs
-//! (4xx) or not answered at all, and all other clients are still served.
+//! The real server against malicious clients: every request is rejected with a 4xx status or not
+//! answered, and all other clients are still served.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use crate::support::program::{PATIENCE, Place, Server};
 fn send(server: &Server, bytes: &[u8]) -> Option<u16> {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    // The server may hang up before it has read all.
+    // The server may close the connection before it has read everything.
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -32,7 +32,7 @@ fn trades(server: &Server, path: &str, key: &str) -> serde_json::Value {
     page["trades"].clone()
 }
 
-/// Each has a name and the bytes of a request that deserves no answer but a refusal.
+/// Named requests, each of which must be rejected.
 fn requests(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
     let history = format!("/v1/wallets/{wallet}/history");
     let auth = format!("host: localhost\r\nconnection: close\r\nx-api-key: {key}\r\n");
@@ -98,7 +98,8 @@ fn requests(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Bodies and heads by which a proxy in front could be led to see other requests than the server.
+/// Heads and bodies that a proxy in front could parse as other requests than the server
+/// (smuggling).
 fn smuggled(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
     let history = format!("/v1/wallets/{wallet}/history");
     let auth = format!("host: localhost\r\nconnection: close\r\nx-api-key: {key}\r\n");
@@ -166,7 +167,7 @@ fn smuggled(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Paths and parameters that mean something else elsewhere.
+/// Paths and parameters with a special meaning in other software.
 fn tricks(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
     let history = format!("/v1/wallets/{wallet}/history");
     let auth = format!("host: localhost\r\nconnection: close\r\nx-api-key: {key}\r\n");
@@ -210,7 +211,7 @@ fn what_no_client_should_send_is_refused_and_everybody_else_is_served_on() {
 fn bodies_that_no_route_takes_are_not_read() {
     let place = Place::new();
     let (server, key, wallet) = demo(&place);
-    // Ten gigabytes announced, compressed so they say: the answer does not wait for them.
+    // Ten gigabytes announced as a compressed body: the answer does not wait for them.
     let head = format!(
         "GET /v1/wallets/{wallet}/history?limit=1 HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\n\
          content-encoding: gzip\r\ncontent-length: 10000000000\r\n\r\n"
@@ -242,7 +243,7 @@ fn a_cursor_with_any_bit_turned_is_refused() {
         tried += 1;
     }
     assert!(tried > 500);
-    // The same key, one letter off in each place.
+    // The same key with one wrong letter, at each position.
     for at in 0..key.len() {
         let mut guess = key.clone().into_bytes();
         guess[at] = if guess[at] == b'x' { b'y' } else { b'x' };
@@ -287,8 +288,8 @@ fn idle_and_half_open_connections_and_streams_opened_in_a_loop_delay_no_client()
     }
 }
 
-/// What a proxy in front takes for a body must not be taken for a request here, and what was
-/// refused leaves nothing behind for the next one on the connection.
+/// What a proxy in front takes for a body is not taken for a request here, and a rejected request
+/// leaves nothing behind for the next one on the connection.
 #[test]
 fn a_request_hidden_in_a_body_is_never_answered() {
     let place = Place::new();
@@ -328,8 +329,8 @@ fn a_request_hidden_in_a_body_is_never_answered() {
     }
 }
 
-/// As many as the system lets two processes hold: every other one holds a part of a head and no
-/// more, the rest have asked for something once and stay.
+/// As many connections as the system allows two processes: every second one sends only a part of a
+/// head, the rest have sent one request and stay open.
 #[test]
 fn thousands_of_idle_and_half_open_connections_delay_no_client() {
     let place = Place::new().variable("BLOTTER_SERVER_CONNECTIONS_PER_ADDRESS", "0");
@@ -371,7 +372,7 @@ fn who_guesses_keys_is_hung_up_on() {
         )
     };
     for at in 0..100 {
-        // The last ones meet a closed door.
+        // The last ones find the connection closed.
         let _ = stream.write_all(guess(&format!("blt_guess{at}")).as_bytes());
     }
     let _ = stream.write_all(guess(&key).as_bytes());

@@ -1,5 +1,5 @@
-//! Nodes, explorers and gateways of every family whose answers are in ruins, from a seed: nothing
-//! panics, nothing waits for ever, chunks keep their shape. `BLOTTER_FUZZ_ROUNDS` makes it long.
+//! Corrupted answers of nodes, explorers and gateways of every family, from a seed: nothing panics,
+//! nothing waits for ever, chunks are well-formed. `BLOTTER_FUZZ_ROUNDS` makes the run longer.
 #![expect(clippy::print_stderr, reason = "figures of a long run")]
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::support::mangle::Mangled;
 use crate::support::script::Epoch;
 use crate::support::tron_node;
 
-/// A reading gives up, or ends, long before.
+/// A read ends or gives up long before this time.
 const ENDLESS: Duration = Duration::from_secs(3600);
 const CHUNKS_MAX: usize = 10_000;
 

@@ -1,5 +1,5 @@
-//! Bodies that mean no good, to the one route that reads a body and to those that read none, and
-//! heads and bodies that come too slowly.
+//! Hostile bodies, for the one route that reads a body and for those that read none, and heads and
+//! bodies that come too slowly.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -30,7 +30,7 @@ fn send(server: &Server, line: &str, headers: &str, body: &[u8]) -> (u16, String
     let head = format!(
         "{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}\r\n"
     );
-    // The server may hang up before it has read all.
+    // The server may close the connection before it has read everything.
     let _ = stream.write_all(&[head.as_bytes(), body].concat());
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -56,7 +56,7 @@ fn peak(server: &Server) -> usize {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Nothing that a client sends is ever unpacked: a bomb is bytes that are no JSON.
+/// Bodies of clients are never decompressed: a compression bomb is invalid JSON.
 #[cfg(target_os = "linux")]
 #[test]
 fn packed_bodies_are_not_unpacked() {
@@ -127,14 +127,14 @@ fn a_body_that_cannot_be_read_is_the_clients_fault() {
         let whole = format!("{key}content-length: {}\r\n", body.len());
         let (status, answer) = send(&server, &format!("POST {ESTIMATE}"), &whole, &body);
         assert_eq!(status, 400, "{name}: {answer}");
-        // One byte a chunk, as far as that goes.
+        // One byte per chunk, up to the limit.
         let chunked = format!("{key}transfer-encoding: chunked\r\n");
         let pieces =
             body.iter().take(2_000).flat_map(|byte| [b'1', b'\r', b'\n', *byte, b'\r', b'\n']);
         let pieces: Vec<u8> = pieces.chain(*b"0\r\n\r\n").collect();
         let (status, answer) = send(&server, &format!("POST {ESTIMATE}"), &chunked, &pieces);
         assert_eq!(status, 400, "{name}, in pieces: {answer}");
-        // Announced longer than it is: the client hangs up in the middle.
+        // Shorter than announced: the client disconnects in the middle.
         let mut stream = TcpStream::connect(&server.address).unwrap();
         let head = format!(
             "POST {ESTIMATE} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{key}content-length: 16000\r\n\r\n"

@@ -1,5 +1,5 @@
-//! Bytes from outside, changed at random from a seed: nothing panics, nothing is accepted that was
-//! never given. `BLOTTER_FUZZ_ROUNDS` makes it long.
+//! Input that is changed at random from a seed: nothing panics, and nothing is accepted that was
+//! never issued. `BLOTTER_FUZZ_ROUNDS` makes the run longer.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The real binary on a disk that is full, that cannot be written, or that holds something else.
+//! The real binary on a disk that is full, unwritable, or holds something else.
 
 #![cfg(unix)]
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::support::program::{Answer, Place, Server};
 
 const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"];
-/// Who owns nothing.
+/// The id of a user who owns no files.
 const NOBODY: u32 = 65_534;
 /// An address that the demo's chain gives a history of its own.
 const SMALL: &str = "7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU";
@@ -52,8 +52,8 @@ fn first_refused(server: &Server, wallet: &str, key: &str) -> Answer {
     }
 }
 
-/// Says what happened and whether to come back, in the last line of a stream and for a page; where
-/// the store lies is not the client's.
+/// Checks that the last line of a stream and a page's error name the full disk and whether to
+/// retry, without the path of the store.
 fn is_of_a_full_disk(server: &Server, large: &str, key: &str, last: &Value) {
     let error = &last["error"];
     assert_eq!(
@@ -106,7 +106,8 @@ fn a_full_disk_is_reported_and_stored_rows_are_still_served() {
     assert!(all.len() > rows.len(), "{} and {}", rows.len(), all.len());
     for (row, before) in all.iter().zip(&rows) {
         let mut before = before.clone();
-        // What was not known yet may be by now: a symbol in place of the mint in short, and a value.
+        // Metadata may have become known since: a symbol in place of the shortened mint, and a
+        // value.
         if before["token"].as_str().unwrap().contains('…') {
             before["token"] = row["token"].clone();
         }
@@ -143,7 +144,7 @@ fn what_is_no_store_of_ours_is_refused_and_left_as_it_was() {
     }
 }
 
-/// Runs the program as one whom permissions hold, also where the tests run as root.
+/// Runs the program as an unprivileged user, also if the tests run as root.
 fn unprivileged(place: &Place, args: &[&str]) -> Command {
     let program = place.path().join("blotter");
     let mut command = Command::new(&program);
@@ -220,7 +221,7 @@ fn a_store_that_cannot_be_written_is_served() {
             assert_eq!(stream(&server, SMALL, key), stored);
         }
         assert!(place.log("serve").contains("cannot be written"), "{}", place.log("serve"));
-        // What is not stored cannot be loaded, and that is said.
+        // What is not stored cannot be loaded, and the error says so.
         let other = stream(&server, UNKNOWN, key).1;
         assert_eq!(
             (&other["complete"], &other["error"]["code"]),
@@ -234,7 +235,8 @@ fn a_store_that_cannot_be_written_is_served() {
     }
 }
 
-/// While it serves: what is stored is served on, what has to write a new file says why it cannot.
+/// If it becomes read-only while served: stored rows are served, and writes of new files say why
+/// they fail.
 #[test]
 fn a_folder_that_becomes_read_only_is_served_on() {
     let elsewhere = Place::new();

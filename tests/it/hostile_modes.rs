@@ -1,5 +1,4 @@
-//! Which other users of the machine may read what the program keeps: none, whichever command made
-//! it.
+//! No other user of the machine may read the program's files, for any command that created them.
 
 #![cfg(unix)]
 
@@ -26,7 +25,7 @@ fn modes(folder: &Path) -> Vec<(String, bool, u32)> {
     found
 }
 
-/// Runs the program as one who lets everybody do everything.
+/// Runs the program with a umask that grants everything to all users.
 fn open_handed(place: &Place, node: &str, args: &[&str]) {
     let mut command = Command::new("sh");
     command.args(["-c", "umask 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_blotter")]).args(args);

@@ -1,5 +1,5 @@
-//! The transport and the pool over real sockets against servers that mean no good: what is too
-//! long is not taken, what is not proven is not spoken to, nothing is followed elsewhere.
+//! The transport and the pool over real sockets against hostile servers: what is too long is not
+//! read, an unproven server gets no request, redirects are not followed.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -39,7 +39,8 @@ fn server(
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
             let request = request(&mut stream);
-            // The client hangs up where it has seen enough, and the test ends where it is done.
+            // The client closes the connection when it has seen enough, as does the test at its
+            // end.
             let _ = stream.write_all(&answer(&request));
             if sender.send(request).is_err() {
                 return;
@@ -89,7 +90,7 @@ fn zipped(size: usize) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// 200 MiB in 200 KiB: unpacked only as far as the limit goes.
+/// 200 MiB in 200 KiB: decompressed only up to the limit.
 #[tokio::test]
 async fn a_decompression_bomb_is_given_up_at_the_limit() {
     let bomb = zipped(200 << 20);
@@ -98,13 +99,13 @@ async fn a_decompression_bomb_is_given_up_at_the_limit() {
     let (address, _asked) = server(move |_| answer.clone());
     let error = ask(format!("http://{address}/"), 1 << 20).await.unwrap_err();
     assert_eq!(error, TransportError::TooLarge { bytes_max: 1 << 20 });
-    // What unpacks to less is taken.
+    // A body that decompresses to less is accepted.
     let answer = whole("content-encoding: gzip\r\n", &zipped(1 << 20));
     let (address, _asked) = server(move |_| answer.clone());
     assert_eq!(ask(format!("http://{address}/"), 1 << 20).await.unwrap().body.len(), 1 << 20);
 }
 
-/// A length that no body has, and a body without any end.
+/// An impossible length, and an endless body.
 #[tokio::test]
 async fn a_body_of_any_length_is_taken_up_to_the_limit_only() {
     let huge = [head("", 1 << 60).as_slice(), &[b'x'; 3000]].concat();
@@ -117,7 +118,7 @@ async fn a_body_of_any_length_is_taken_up_to_the_limit_only() {
     }
 }
 
-/// Heads that are too long, or none at all: an error, and soon.
+/// Heads that are too long or missing give an error soon.
 #[tokio::test]
 async fn a_head_in_ruins_is_an_error_without_the_address() {
     let long = format!("HTTP/1.1 200 OK\r\nx-a: {}\r\n\r\n", "a".repeat(8 << 20));
@@ -149,7 +150,7 @@ async fn no_redirect_leads_to_another_host() {
     assert!(lured.try_recv().is_err(), "a redirect was followed");
 }
 
-/// A node that answers JSON of any depth or size: an error of that node's, no more.
+/// JSON of any depth or size from a node is an error of that node only.
 #[tokio::test]
 async fn json_beyond_reason_ends_in_an_error() {
     let deep = |open: &str, close: &str| [open.repeat(500_000), close.repeat(500_000)].concat();
@@ -186,7 +187,7 @@ async fn json_beyond_reason_ends_in_an_error() {
     }
 }
 
-/// A server with a certificate without a trusted issuer. What it received over TLS comes out.
+/// A TLS server whose certificate has no trusted issuer; returns how many bytes it received.
 fn tls_server() -> (SocketAddr, rustls::RootCertStore, mpsc::Receiver<usize>) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let certificate = made.cert.der().clone();
@@ -232,7 +233,7 @@ async fn a_certificate_without_a_trusted_issuer_is_refused_before_any_request() 
         assert!(!format!("{error:?}").contains("planted"));
         assert_eq!(heard.recv_timeout(PATIENCE).unwrap(), 0, "the server received something");
     }
-    // It does answer who trusts it.
+    // A client that trusts it gets an answer.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

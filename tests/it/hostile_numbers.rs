@@ -1,5 +1,5 @@
-//! Numbers that are none, or that lie beyond what their field can hold, in each place of a node's
-//! answer: the transaction is refused, or it is read as before; no amount is ever made up from them.
+//! Invalid or out-of-range numbers in each place of a node's answer: the transaction is rejected,
+//! or decoded as before. No amount is ever derived from them.
 
 #![expect(clippy::print_stderr, reason = "prints how much was tried")]
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::demo_decode::raw;
 use crate::support::places::each_place;
 
-/// As they stand in JSON. None of them is a number of base units, of a block or of a second.
+/// JSON texts, none of which is a valid number of base units, block or second.
 const ODD: [&str; 20] = [
     "-1",
     "-0.5",
@@ -46,7 +46,7 @@ fn rows(trades: &[DecodedTrade]) -> Vec<Row> {
     trades.iter().map(|t| (t.side, t.mint, t.units, t.native)).collect()
 }
 
-/// Every place that holds a number, or a text that is one in whichever base.
+/// Every place with a number, or with a text that is one in any base.
 fn places(value: &Value, found: &mut Vec<String>) {
     each_place(value, "", &mut |at, value| {
         let digits = value.as_str().map(|text| text.strip_prefix("0x").unwrap_or(text));

@@ -1,5 +1,5 @@
-//! Secrets are planted in everything that holds one, nodes throw them back in every way, and then
-//! everything that the program said is searched.
+//! Secrets are planted in everything that can hold one, nodes echo them in every form, and all
+//! output of the program is searched for them.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -25,8 +25,8 @@ const SIGNATURE: &str = "1111111111111111111111111111111111111111111111111111111
 /// `planteduser:plantedword`, as a URL's user and password are sent.
 const BASIC: &str = "cgxhbnrlzhvzzxi6cgxhbnrlzhdvcmq";
 
-/// A node that answers with what it was sent, each time in another form. `elsewhere` is where it
-/// sends those who follow redirects.
+/// A node that echoes its request, each time in another form. `elsewhere` is the target of its
+/// redirects.
 fn echoing_node(elsewhere: String) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -88,8 +88,8 @@ fn trap() -> (String, Arc<AtomicUsize>) {
     (url, came)
 }
 
-/// After this a command is asked to end: one whose chain has a dead node, a dead explorer and a dead
-/// gateway waits for two minutes. All other commands end before it.
+/// Each command is stopped after this time. A command whose chain has a dead node, explorer and
+/// gateway waits for two minutes; all others end before.
 const COMMAND_SECONDS: u64 = 50;
 
 /// What runs next to the server.
@@ -192,7 +192,7 @@ fn no_secret_is_in_anything_that_is_said() {
     assert_eq!(came.load(Ordering::Relaxed), 0, "a redirect was followed");
 }
 
-/// A panic shows what `Debug` shows of any value.
+/// A panic message shows the `Debug` form of values.
 #[test]
 fn no_secret_is_in_a_panic() {
     let url = "https://planteduser:plantedword@node.example/planted-path?key=plantedquery";

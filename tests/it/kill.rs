@@ -1,5 +1,5 @@
-//! The real binary, killed again and again while clients stream: what a client has, together with
-//! what it gets by its last cursor from the restarted server, is each trade once.
+//! The real binary, killed repeatedly while clients stream: what a client has, together with what
+//! it gets from the restarted server by its last cursor, is each trade once.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -69,7 +69,7 @@ fn serve(place: &Place) -> Server {
     place.serve(&["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"])
 }
 
-/// Ends of the process, each at another moment.
+/// How often the process is killed, each time at another moment.
 const KILLS: usize = 50;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,7 +101,7 @@ async fn a_stream_killed_again_and_again_gives_each_trade_once() {
 /// Signature and token of a row.
 type RowId = (String, String);
 
-/// A client that goes on from its last cursor, and begins anew when it has all.
+/// A client that resumes from its last cursor, and starts again when it has everything.
 #[derive(Debug, Default)]
 struct Reader {
     /// Number of its wallet.
@@ -117,7 +117,7 @@ impl Reader {
         Lines::open(server, &format!("/v1/wallets/{}/history{}", self.wallet, self.cursor), key)
     }
 
-    /// Takes a line in; true where it was the last one of the whole history.
+    /// Processes a line; true if it was the last one of the whole history.
     fn take(&mut self, line: &Value, truth: &[RowId]) -> bool {
         for trade in line["trades"].as_array().into_iter().flatten() {
             let text = |name: &str| trade[name].as_str().unwrap().to_owned();
@@ -143,7 +143,7 @@ fn stream_through_kills(url: &str, mut readers: Vec<Reader>, truths: &[Vec<RowId
     let mut seed = Dice(1);
     for kill in 0..KILLS {
         let mut streams: Vec<Lines> = readers.iter().map(|one| one.open(&server, &key)).collect();
-        // From none to ten lines, of one stream or of all in turn.
+        // Reads up to ten lines, from one stream or from all in turn.
         for turn in 0..(kill * 7) % 11 {
             let at = if kill % 3 == 0 { 0 } else { turn % readers.len() };
             let (reader, stream) = (&mut readers[at], &mut streams[at]);

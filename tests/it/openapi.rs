@@ -1,5 +1,5 @@
-//! The `OpenAPI` document against the server: every route and status that it describes is there, and
-//! what is answered is what it says.
+//! The `OpenAPI` document against the server: every route and status in it exists, and answers
+//! match it.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ fn document() -> Value {
     serde_json::from_str(include_str!("../../data/openapi.json")).unwrap()
 }
 
-/// Headers of every answer by HTTP itself and by what is said once for all paths.
+/// Headers that HTTP itself, or a general rule of the document, allows in every answer.
 const COMMON: [&str; 10] = [
     "content-type",
     "content-length",
@@ -107,7 +107,7 @@ async fn what_is_answered_is_what_is_described() {
         history(&world.get(&format!("{path}{query}")).await);
     }
     history(&world.get(&path.replace("/v1", "/api/v1")).await);
-    // A node that says nothing, so that the stream has to be resumed.
+    // A silent node, so that the stream has to be resumed.
     history(&world.get(&crate::support::served::path(&crate::support::served::wallet(9))).await);
     for query in ["?limit=x", "?chain=doge", "?chain=eth", "?cursor=x", "?from=x", "?follow=2"] {
         history(&world.get(&format!("{path}{query}")).await);
@@ -189,7 +189,7 @@ async fn and_so_are_estimates() {
     described(&document, "/v1/billing/estimate", "post", &off);
 }
 
-/// A transaction that is a trade, one that is none, and requests that are wrong.
+/// A transaction that is a trade, one that is not, and invalid requests.
 #[tokio::test(start_paused = true)]
 async fn explanations_are_what_is_described() {
     const ROUTE: &str = "/v1/wallets/{address}/explain/{signature}";
@@ -231,7 +231,7 @@ async fn the_coverage_of_a_wallet_is_what_is_described() {
     };
     let before = shown(&ask().await);
     assert_eq!((&before["complete"], &before["height"]), (&false.into(), &().into()));
-    // Parameters of a history are none of its own.
+    // The parameters of a history are not accepted here.
     let status = async |query: &str| {
         let path = format!("{path}?{query}");
         let asked = warp::test::request().path(&path).header("x-api-key", KEY).reply(&routes);
@@ -296,13 +296,13 @@ fn the_documents_version_is_the_builds() {
     assert_eq!(document()["info"]["version"], env!("CARGO_PKG_VERSION"));
 }
 
-/// A generated client sends every default: it must not choose the mode.
+/// A generated client sends every default value, which must not change the mode.
 #[test]
 fn no_default_selects_pages() {
     assert!(document()["components"]["parameters"]["limit"]["schema"].get("default").is_none());
 }
 
-/// Each code of an error that the sources can give is in the document, and no other one.
+/// Each error code in the sources is in the document, and no other.
 #[test]
 fn every_code_of_an_error_is_described() {
     let source = include_str!("../../src/api/error.rs");
@@ -406,7 +406,7 @@ fn metrics_in(text: &str) -> BTreeSet<&str> {
     text.match_indices("blotter_").map(name).collect()
 }
 
-/// The board and the alerts ask for nothing that is not measured, and the board shows all that is.
+/// The dashboard and the alerts use only existing metrics, and the dashboard shows all of them.
 #[tokio::test]
 async fn every_metric_of_the_board_is_measured() {
     let world = World::new();

@@ -1,6 +1,6 @@
-//! More wallets than can be loaded at one time, on paused time: those that can be served are, each
-//! in its turn; others are rejected with a retry hint; wallets that are stored are not affected;
-//! and nothing is kept of rejected requests.
+//! More wallets than can be loaded at one time, on paused time: admitted ones are served in turns,
+//! others are rejected with a retry hint, stored wallets are not affected, and rejected requests
+//! leave no state.
 #![allow(clippy::disallowed_methods, reason = "a test's own tasks end with its runtime")]
 
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn wallets(world: &World, name: &str, count: usize, trades: u64) -> Vec<Wallet> 
     (0..count).map(|at| world.add(&format!("{name} {at}"), WalletPlan::trades(trades))).collect()
 }
 
-/// The walks that were let in and the errors of the others.
+/// The admitted walks, and the errors of the others.
 async fn begin(
     world: &World,
     wallets: &[Wallet],
@@ -64,7 +64,7 @@ async fn admitted_clients_are_served_in_turns_and_others_get_retry_after() {
     let (inside, refused) = begin(&world, &all).await;
     assert_eq!((inside.len(), refused.len()), (ACTIVE, 60 - ACTIVE));
     assert!(refused.iter().all(|error| matches!(error, HistoryError::Overloaded)), "{refused:?}");
-    // Each has its first rows before anyone has all of theirs: everybody's turn came.
+    // Each has its first rows before any of them is complete.
     assert!(inside.iter().all(|(_, _, step)| matches!(step, Step::Rows(_))));
     let view = world.store.view().unwrap();
     let count = |wallet: &Wallet| now(view.wallet(wallet)).unwrap().unwrap().count;
@@ -106,7 +106,7 @@ async fn stored_wallets_are_answered_from_the_store_while_others_load() {
     drop(inside);
 }
 
-/// Thousands are sent away: nothing of them stays, in the engine or on the disk.
+/// Thousands are rejected: they leave no state in the engine or on the disk.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_kept_of_those_who_were_sent_away() {
     let world = crowded();
@@ -129,7 +129,7 @@ async fn nothing_is_kept_of_those_who_were_sent_away() {
     held.abort();
 }
 
-/// As clients see it: 503 with the time to come back after, and room again as soon as one leaves.
+/// Clients get a 503 with Retry-After, and are admitted as soon as one leaves.
 #[tokio::test(start_paused = true)]
 async fn rejected_clients_get_retry_after() {
     let world = crowded();

@@ -1,4 +1,4 @@
-//! Pages that wait for less time than a load takes: none of them leads a client in a circle.
+//! Pages that wait for less time than a load takes: no client is led in a circle.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::support::truth::same;
 use crate::support::world::{Build, World, finish};
 
 const PAGE_WAIT: Duration = Duration::from_millis(300);
-/// How long a client that asks again at once is left without a row or an error.
+/// The longest time in which a client that retries at once gets neither a row nor an error.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn page(world: &World, wallet: Wallet, resume: Option<Cursor>) -> (Vec<Row>, End, Cursor) {

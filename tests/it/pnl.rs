@@ -1,4 +1,4 @@
-//! Gains: against a slow model in fractions, by hand, and against what the demo's wallets traded.
+//! Gains: against a slow model in fractions, against results by hand, and for the demo's wallets.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -63,7 +63,7 @@ fn the_newest_or_the_dearest_lots_go_first_where_the_method_says_so() {
     // The lot of 300, and half of that of 200.
     let p = position(Method::Hifo, &entries);
     assert_eq!((realised(&p), whole(p.cost), whole(p.open_cost)), (0, 400, 200));
-    // Of equal prices the oldest goes, and what has no price goes last.
+    // Of lots with equal prices the oldest is sold first, and lots without a price last.
     let free = entry(Side::Buy, Some(5), None);
     let p = position(Method::Hifo, &[free, buy(2, 4), buy(3, 6), sell(2, 10), sell(4, 40)]);
     assert_eq!((whole(p.unvalued_proceeds), whole(p.open_unvalued)), (10, 4));
@@ -101,7 +101,7 @@ fn what_was_not_bought_here_stands_apart() {
         // Of 10 for 100 only 4 were held: floor(100 * 4 / 10) = 40 against a cost of 50.
         let p = position(method, &[buy(4, 50), sell(10, 100)]);
         assert_eq!((realised(&p), whole(p.unmatched), whole(p.unmatched_proceeds)), (-10, 6, 60));
-        // Sold before anything was bought: nothing is judged.
+        // Sold before anything was bought: no gain is computed.
         let p = position(method, &[sell(3, 7)]);
         assert_eq!((realised(&p), whole(p.unmatched_proceeds), p.judged), (0, 7, 0));
     }
@@ -114,7 +114,7 @@ fn what_has_no_value_is_never_guessed() {
     let p = position(Method::Fifo, &[free, buy(4, 40), sell(8, 80)]);
     assert_eq!((realised(&p), whole(p.unvalued_proceeds), p.unvalued), (0, 60, 1));
     assert_eq!((whole(p.open_cost), whole(p.open_unvalued), whole(p.open)), (20, 0, 2));
-    // At the average, what has a price goes first: 4 for 40 and 4 of the others.
+    // With the average method, units with a price are sold first: 4 for 40 and 4 of the others.
     let p = position(Method::Average, &[free, buy(4, 40), sell(8, 80)]);
     assert_eq!((realised(&p), whole(p.unvalued_proceeds)), (0, 40));
     assert_eq!((whole(p.open_cost), whole(p.open_unvalued), whole(p.open)), (0, 2, 2));
@@ -168,7 +168,7 @@ impl Fraction {
         Self::new(self.0 * factor, self.1)
     }
 
-    /// Whether a whole number is within so much of it.
+    /// Whether an integer is within `margin` of it.
     fn is_near(self, number: i128, margin: i128) -> bool {
         (number * self.1 - self.0).abs() <= margin * self.1
     }
@@ -180,8 +180,8 @@ const ZERO: Fraction = Fraction(0, 1);
 #[derive(Debug)]
 struct Model {
     method: Method,
-    /// Quantity and cost of one unit, in the order of selling; at the average at most one with a
-    /// price, and it stands first.
+    /// Quantity and unit cost, in the order of sale. With the average method at most one lot has a
+    /// price, and it is the first.
     lots: VecDeque<(i128, Option<Fraction>)>,
     realised: Fraction,
     unvalued_proceeds: Fraction,
@@ -361,7 +361,7 @@ struct Traded {
     native: Option<Units>,
 }
 
-/// First in, first out, written once more from the rule.
+/// A second implementation of first in, first out.
 #[derive(Default)]
 struct Expected {
     lots: VecDeque<(Units, Option<Units>)>,

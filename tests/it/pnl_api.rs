@@ -1,4 +1,4 @@
-//! Gains over HTTP: what the command line writes, or that the history is incomplete.
+//! Gains over HTTP: the same bytes as the command line's, or a note that the history is incomplete.
 
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ async fn a_key_whose_quota_does_not_reach_gets_no_figures() {
     world.close().await;
 }
 
-/// A filter that is passed over would give the figures of everything under its name.
+/// An ignored filter would give the figures of the whole wallet under its name.
 #[tokio::test]
 async fn parameters_of_a_history_are_refused_by_name() {
     let (world, wallet) = filled(30, ApiLimits::default()).await;
@@ -109,7 +109,7 @@ async fn parameters_of_a_history_are_refused_by_name() {
             assert!(said.contains("leave it out"), "{said}");
         }
     }
-    // Others pass, as everywhere.
+    // Unrelated parameters are ignored, as in all routes.
     assert_eq!(world.get(&pnl(&wallet, "?version=2")).await.status(), 200);
     world.close().await;
 }
@@ -151,7 +151,7 @@ async fn an_incomplete_history_has_no_figures() {
     );
 }
 
-/// Requests that wait take places; a client that hangs up gives its own back.
+/// Waiting requests occupy slots; a client that disconnects frees its slot.
 #[tokio::test(start_paused = true)]
 async fn only_so_many_are_worked_out_at_once() {
     let limits = ApiLimits { pnl_at_once_max: 2, pnl_per_key_max: 1, ..ApiLimits::default() };

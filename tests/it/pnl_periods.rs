@@ -1,4 +1,4 @@
-//! Gains by period: what the parts of a history come to together is what the whole comes to.
+//! Gains by period: the sums over parts of a history equal those of the whole.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ fn what_was_bought_before_is_carried_over() {
         bought,
         [(UnixSeconds(0), Some(TxId::Evm([0; 32]))), (UnixSeconds(1), Some(TxId::Evm([1; 32]))),]
     );
-    // What comes later is not known to an earlier period.
+    // Later rows do not affect an earlier period.
     let (report, disposals) = count(&ledger, Method::Fifo, period(None, Some(1)));
     assert_eq!((report.trades, whole(report.totals.open_cost), disposals.len()), (1, 100, 0));
     // A period after the last row holds what is open.

@@ -1,5 +1,5 @@
-//! Native prices by a price service, which a test stands in for: it keeps records of a price that
-//! the test knows, and answers as the documented service does.
+//! Native prices from a price service: a fake one that has records of a known price and answers as
+//! the documented service does.
 
 #![expect(clippy::print_stderr, reason = "shows how far estimates are off")]
 
@@ -98,7 +98,7 @@ fn candles(service: &Arc<Service>) -> Candles {
 
 const NOW: u32 = 1_767_000_000;
 
-/// Of records that are minutes apart and of such that are an hour apart.
+/// For records that are minutes apart, and for records that are an hour apart.
 #[tokio::test(start_paused = true)]
 async fn estimates_are_near_the_truth() {
     for every in [300, 3_600] {

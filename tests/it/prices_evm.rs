@@ -26,10 +26,10 @@ use super::support::prices::Errors;
 use super::support::reading::lane;
 use super::support::script::Epoch;
 
-/// Those whose demo has reference pools.
+/// The chains whose demo has reference pools.
 const CHAINS: [&str; 6] = ["eth", "base", "bsc", "hyperevm", "monad", "robinhood"];
 
-/// Of each chain.
+/// Trades per chain.
 const TRADES: u64 = 300;
 
 struct World {
@@ -147,7 +147,8 @@ fn calls(source: &Source) -> u64 {
     source.endpoints().iter().flat_map(|one| one.calls.values()).map(|n| n.sent).sum()
 }
 
-/// Each by itself, all at once, by nodes that take few blocks, and by a gateway: the same.
+/// One by one, all at once, from nodes with small ranges, and from a gateway: the prices are the
+/// same.
 #[tokio::test(start_paused = true)]
 async fn a_price_depends_on_its_height_alone() {
     let world = world("base");
@@ -177,7 +178,7 @@ async fn a_price_depends_on_its_height_alone() {
     world.portal.set_options(PortalOptions { transactions_max: 7, ..PortalOptions::default() });
     let gateway = world.source(true).native_prices(&at, &lane()).await.unwrap();
     assert_eq!(gateway, together, "by the gateway");
-    // A value that nodes cannot give is not a price of zero.
+    // If nodes cannot answer, the price is unknown, not zero.
     let refused = world.source(false).native_prices(&at, &lane()).await.unwrap_err();
     assert!(refused.is_final(), "{refused}");
     world.model.advance(5_000);
@@ -194,7 +195,7 @@ async fn without_any_source_there_is_no_price() {
     let source = world.source(false);
     assert_eq!(source.native_prices(&[old], &lane()).await.unwrap(), [None]);
     assert_eq!(calls(&source), 0);
-    // Contracts that are not what the row says are no reference.
+    // Contracts of another kind than the row says are not used as reference pools.
     world.chain.reference_pools = world.chain.stablecoins.clone();
     assert_eq!(world.source(false).native_prices(&[old], &lane()).await.unwrap(), [None]);
 }
@@ -312,7 +313,7 @@ fn replace_answers(response: &mut Response, mut replace: impl FnMut(&mut Value))
     response.body = body.to_string().into();
 }
 
-/// A range has no events by two answers, never by one.
+/// A range counts as empty after two answers, never after one.
 #[tokio::test(start_paused = true)]
 async fn one_answer_without_events_is_asked_again_and_none_where_the_next_ones_fail() {
     let world = world("eth");
@@ -327,7 +328,7 @@ async fn one_answer_without_events_is_asked_again_and_none_where_the_next_ones_f
     assert!(shown.is_err(), "{shown:?}");
 }
 
-/// A good node that may be busy, a gateway, and a node that lacks old blocks: of them it has no events.
+/// A good node that may be busy, a gateway, and a node that lacks old blocks and their events.
 #[derive(Debug)]
 struct Pruned {
     node: DemoTransport,
@@ -379,8 +380,8 @@ impl Transport for Pruned {
     }
 }
 
-/// Two answers without events of a node that keeps no blocks so old are no answer: the gateway is asked,
-/// or a node that is busy, later.
+/// Two empty answers of a node that does not keep such old blocks prove nothing: the gateway is
+/// asked, or the busy node later.
 #[tokio::test(start_paused = true)]
 async fn a_node_without_old_blocks_shows_no_lack_of_events() {
     let world = world("eth");
@@ -411,7 +412,7 @@ async fn a_node_without_old_blocks_shows_no_lack_of_events() {
     }
 }
 
-/// What a node could not do once says nothing of a pool: it is asked again.
+/// A failed call says nothing about a pool, and is repeated.
 #[tokio::test(start_paused = true)]
 async fn an_error_is_not_taken_for_what_a_pool_exchanges() {
     let world = world("eth");
@@ -433,7 +434,7 @@ async fn an_error_is_not_taken_for_what_a_pool_exchanges() {
     }
 }
 
-/// A row that is stored without a value for that gets none later.
+/// A row that is stored without a value for this reason would never get one.
 #[tokio::test(start_paused = true)]
 async fn one_answer_that_knows_nothing_of_pools_or_coins_is_asked_again_at_once() {
     let world = world("eth");
@@ -446,8 +447,8 @@ async fn one_answer_that_knows_nothing_of_pools_or_coins_is_asked_again_at_once(
     }
 }
 
-/// A node that lags behind a pool's making, or answers nonsense, knows no contract there: the pool
-/// is left out, and asked for again after a while, at no other time.
+/// A node that has not reached a pool's creation, or answers nonsense, knows no contract there: the
+/// pool is skipped and requested again after a while, not earlier.
 #[tokio::test(start_paused = true)]
 async fn a_pool_that_no_node_knew_is_asked_for_again() {
     let world = world("eth");
@@ -468,7 +469,7 @@ async fn a_pool_that_no_node_knew_is_asked_for_again() {
     assert_eq!(calls(&source), asked, "not at each look");
     tokio::time::sleep(Duration::from_secs(61)).await;
     assert_eq!(source.native_prices(&at, &lane()).await.unwrap(), expected);
-    // What all are known of is asked once.
+    // Contracts that are known are requested once.
     let of_contracts = |source: &Source| -> u64 {
         let calls = source.endpoints().into_iter().map(|one| one.calls);
         calls.filter_map(|of| of.get("eth_call").map(|counts| counts.sent)).sum()

@@ -99,7 +99,7 @@ async fn a_price_depends_on_its_slot_alone_and_is_asked_once() {
     assert!(none.iter().all(Option::is_none));
 }
 
-/// Some first answers about blocks are spoilt, and then all of them.
+/// The first few answers about blocks are invalid, and later all of them.
 #[derive(Debug)]
 struct Pruned {
     node: DemoTransport,
@@ -124,8 +124,8 @@ impl Transport for Pruned {
     }
 }
 
-/// Servers of one address start and prune apart: what one of them does not have, another one gives, and
-/// what none shows is asked again later.
+/// Servers behind one address have different ranges: what one lacks another has, and a block that
+/// none returns is requested again later.
 #[tokio::test(start_paused = true)]
 async fn one_answer_without_a_block_is_no_price_that_is_not_there() {
     let model = SolanaModel::new(11);
@@ -150,7 +150,7 @@ async fn one_answer_without_a_block_is_no_price_that_is_not_there() {
     assert!(shown.is_err(), "{shown:?}");
 }
 
-/// The blocks of the two highest slots are missing at every try; those below are there.
+/// The blocks of the two highest slots are always missing; those below are there.
 #[tokio::test(start_paused = true)]
 async fn a_block_that_is_missing_for_good_leaves_the_price_to_the_next_lower_one() {
     let model = SolanaModel::new(11);

@@ -155,7 +155,7 @@ fn at(heights: &[u64]) -> Vec<Moment> {
     heights.iter().map(|height| Moment { height: *height, time: UnixSeconds(0) }).collect()
 }
 
-/// Of what the price would be right at a height with an event.
+/// The price at a height with an event.
 fn exact(height: u64) -> Price {
     Price(u128::from(price(height)) * 10_000_000)
 }
@@ -168,7 +168,7 @@ async fn the_state_of_a_pair_is_the_price_at_a_height() {
         assert_eq!(shown.unwrap(), [8_000_010, 8_000_010, 8_000_020].map(|at| Some(exact(at))));
         // Of five ranges of seven blocks, two have no event and are asked twice.
         assert_eq!(*node.queries.lock().unwrap(), if blocks_max == 7 { 7 } else { 1 });
-        // In the block of an event: between what it was and what it became.
+        // In the block of an event, the price is between the old and the new one.
         let shown = source.native_prices(&at(&[8_000_010]), &lane()).await.unwrap();
         assert_eq!(shown[0], Some(exact(8_000_005)));
     }
@@ -195,7 +195,7 @@ async fn a_pair_that_the_node_did_not_know_is_asked_for_again() {
     assert_eq!(shown, [Some(exact(8_000_010))]);
 }
 
-/// A row that is stored without a value for that gets none later.
+/// A row that is stored without a value for this reason would never get one.
 #[tokio::test(start_paused = true)]
 async fn one_answer_that_does_not_know_the_pair_is_asked_again_at_once() {
     for calls in [1, 2, 3, 4] {
@@ -215,7 +215,7 @@ async fn one_answer_without_events_is_asked_again() {
     assert_eq!(shown, [Some(exact(8_000_010))]);
 }
 
-/// Nor is it believed where the second one fails.
+/// It is not accepted either if the second request fails.
 #[tokio::test(start_paused = true)]
 async fn one_answer_without_events_is_none_where_the_next_ones_fail() {
     let (source, node) = source(5_000);

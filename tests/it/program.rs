@@ -39,7 +39,7 @@ fn help_and_version_are_no_errors() {
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
         assert!(ran.stdout.contains("blotter"));
     }
-    // A build that is given to others names its commit and target, any other one that it is none.
+    // A release build names its commit and target; any other build says that it is not one.
     let named =
         option_env!("BLOTTER_BUILD").unwrap_or(concat!(env!("CARGO_PKG_VERSION"), " (no release)"));
     assert_eq!(place.run(&["--version"]).stdout, format!("blotter {named}\n"));
@@ -141,7 +141,7 @@ fn trades(lines: &str) -> (Vec<Value>, Value) {
     (trades.collect(), last)
 }
 
-/// A complete history says on stderr what it rests on, in one line.
+/// For a complete history, one line on stderr names its proof.
 #[track_caller]
 fn is_covered(stderr: &str) {
     let is_it = stderr.starts_with("coverage: heights 0 to ") && stderr.lines().count() == 1;
@@ -234,7 +234,7 @@ fn keys_follow_the_file_while_the_server_runs() {
     assert_eq!(place.run(&["keys", "revoke", id, "--data-dir", "data"]).code, Some(0));
     server.get_until(401, "/v1/usage", key);
     assert_eq!(server.get("/v1/usage", first).status, 200);
-    // The folder is the server's: a second program on it says where to ask.
+    // The server has the folder open: a second process says where to connect instead.
     let wallet = "So11111111111111111111111111111111111111112";
     let ran = place.run(&["history", wallet, "--data-dir", "data"]);
     assert_eq!(ran.code, Some(1));
@@ -273,7 +273,7 @@ fn an_address_in_use_is_an_error() {
     assert!(ran.stderr.contains(&address), "{}", ran.stderr);
 }
 
-/// A node that knows no method: answers so that asking again would not help.
+/// A node without any method: its errors are final.
 fn useless_node() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -324,7 +324,7 @@ fn a_history_that_is_not_complete_says_so_and_leaves_no_file() {
     assert_eq!((&sol["chain"], &sol["usable"]), (&"sol".into(), &false.into()));
 }
 
-/// A demo that is killed cannot tidy up; the next one does it.
+/// A demo that is killed cannot clean up; the next one does.
 #[cfg(unix)]
 #[test]
 fn what_a_killed_demo_left_goes_with_the_next_one() {
@@ -345,7 +345,7 @@ fn what_a_killed_demo_left_goes_with_the_next_one() {
     killed.wait();
     let old = left();
     assert_eq!(old.len(), 2, "a folder and its lock: {old:?}");
-    // Two at once leave each other alone.
+    // Two at once do not affect each other.
     let (mut one, mut other) = (demo(), demo());
     let names = left();
     assert!(names.len() == 4 && old.iter().all(|name| !names.contains(name)), "{names:?}");

@@ -1,4 +1,4 @@
-//! What a read did not establish is never called complete, and is read again.
+//! Heights that a read left in doubt are never reported complete, and are read again.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -30,7 +30,7 @@ async fn record(world: &World, wallet: Wallet) -> WalletRecord {
     WalletRecord::clone(&record)
 }
 
-/// As if no endpoint had given the transaction of this row when its height was read.
+/// Simulates that no endpoint returned the transaction of this row when its height was read.
 async fn lose(world: &World, wallet: Wallet, fact: &Fact) {
     let WalletRecord { id, epoch, .. } = record(world, wallet).await;
     let lost = Chunk {
@@ -89,7 +89,8 @@ async fn pages_do_not_end_complete_below_a_missing_transaction() {
     assert_unproved(&end, &lost);
 }
 
-/// A reload switches the chain off under an open walk: nothing says any more what its proofs are worth.
+/// A reload disables the chain during a walk: nothing says any more whether its proofs are
+/// accepted.
 #[tokio::test(start_paused = true)]
 async fn a_chain_that_is_switched_off_makes_no_open_walk_complete() {
     let (world, wallet) = loaded(60).await;
@@ -105,7 +106,7 @@ async fn a_chain_that_is_switched_off_makes_no_open_walk_complete() {
     assert!(!end.complete && end.error == Some(HistoryError::ChainDisabled), "{end:?}");
 }
 
-/// With growing pauses, and not more often: a node that never gives it is not asked all the time.
+/// Retries come with growing pauses only, even if the node never returns it.
 #[tokio::test(start_paused = true)]
 async fn a_missing_transaction_is_asked_for_again_and_then_the_history_is_complete() {
     let (world, wallet) = loaded(60).await;
@@ -156,7 +157,7 @@ async fn a_walk_above_whose_cursor_a_row_came_does_not_end_complete() {
     panic!("it never became complete");
 }
 
-/// A clock that was ahead when the wallet was read: new trades come all the same.
+/// The clock was ahead when the wallet was read: new trades still arrive.
 #[tokio::test(start_paused = true)]
 async fn a_check_from_the_future_is_no_check() {
     let (world, wallet) = loaded(30).await;

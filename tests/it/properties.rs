@@ -1,5 +1,5 @@
-//! Properties of what is stored and what goes out, each against a model that is written apart from
-//! the code: amounts as text, keys in order, cursors, and the rows of streams and pages.
+//! Properties of stored and delivered data, each against an independent model: amounts as text,
+//! order of keys, cursors, and the rows of streams and pages.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn digits(units: Units) -> String {
     digits.iter().rev().map(|digit| char::from(b'0' + digit)).collect()
 }
 
-/// A quantity as text: the point is put in, and what says nothing is taken away.
+/// A quantity as text: inserts the point, and removes zeros without meaning.
 fn quantity(units: Units, decimals: u8) -> String {
     let places = usize::from(decimals);
     let padded = format!("{:0>width$}", digits(units), width = places + 1);
@@ -50,7 +50,7 @@ fn quantity(units: Units, decimals: u8) -> String {
     }
 }
 
-/// Of every length, with zeros at either end.
+/// Units of every length, with zeros at either end.
 fn units() -> impl Strategy<Value = Units> {
     let any_units =
         (any::<[u64; 4]>(), 0_usize..256, 0_u32..78).prop_map(|(limbs, shift, zeros)| {
@@ -71,7 +71,7 @@ proptest! {
 
 // Keys and cursors.
 
-/// Few values and the edges of bytes and of the type, so that every field gets to decide.
+/// A few values at the limits of bytes and of the type, so that every field matters in comparisons.
 fn edges(max: u64) -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0..3_u64, 1 => Just(255), 1 => Just(256), 1 => Just(max - 1), 1 => Just(max)]
 }
@@ -131,7 +131,7 @@ fn trade_at(key: TradeKey, family: Family, number: usize) -> Trade {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Rows come out of the store in the order of delivery, each with what it went in with.
+    /// Rows leave the store in the order of delivery, each unchanged.
     #[test]
     fn stored_rows_come_in_the_order_of_delivery(
         (family, keys) in families().prop_flat_map(|family| {
@@ -197,7 +197,7 @@ proptest! {
 
 // What is written for clients, read back by a JSON reader.
 
-/// Any text, control characters, quotes and line breaks of every kind among it.
+/// Any text, including control characters, quotes and line breaks of every kind.
 fn text() -> impl Strategy<Value = String> {
     let special = prop_oneof![
         Just('"'),

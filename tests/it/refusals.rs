@@ -1,4 +1,4 @@
-//! What the program refuses: early, in words that name the parameter and what to do.
+//! Invalid input is rejected early, with messages that name the parameter and the remedy.
 
 #![cfg(unix)]
 
@@ -49,7 +49,7 @@ fn config_refuses_an_address_that_is_no_database_and_does_not_show_it() {
     }
 }
 
-/// Its password would stand in the folder's name.
+/// Otherwise its password would become part of a folder's name.
 #[cfg(feature = "postgres")]
 #[test]
 fn an_address_is_not_taken_for_a_folder() {
@@ -163,7 +163,7 @@ fn an_id_that_no_key_has_is_refused_as_that() {
     check(&place.run(&["keys", "revoke", "7"]), 2, &["12 hex digits"]);
 }
 
-/// The wallet is known to the server alone: no default node may learn of it.
+/// Only the server may learn of the wallet: no public default node is asked.
 #[test]
 fn verify_through_a_server_asks_no_node_that_is_not_configured() {
     let place = Place::new();

@@ -41,7 +41,7 @@ fn source(node: &DemoNode, clock: &Arc<Trap>, registry: &Registry) -> Source {
     Source::Solana(SolanaSource::new(pool, genesis, SolanaLimits::default()))
 }
 
-/// A worker that panics takes its chain's source anew: what was replaced meanwhile is dead.
+/// A worker that restarts after a panic uses the chain's current source: a replaced one is closed.
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_panicked_goes_on_at_the_endpoints_of_a_reload() {
     let (model, chain) = (SolanaModel::new(1), ChainId(1));

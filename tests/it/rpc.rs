@@ -157,8 +157,8 @@ async fn a_method_that_is_not_offered_is_remembered_and_final() {
     assert_eq!(script.sent().len(), 3, "asked until it is believed, then remembered");
 }
 
-/// Found by the replay of recorded cases 80 ms away: those who waited for the method while another
-/// one learned that it is absent waited for ever, and their lanes with them.
+/// Found by replaying recorded cases at 80 ms latency: callers that waited while another call
+/// learned that a method is absent waited for ever, and their lanes with them.
 #[tokio::test(start_paused = true)]
 async fn waiters_for_a_method_that_proves_absent_delay_no_call() {
     let script = Arc::new(Script::default().host("one", 80, [Act::Lacks]));
@@ -230,7 +230,7 @@ mod sockets {
         exchange(HttpMethod::Post, answer, body_bytes_max).await.1
     }
 
-    /// And what the server got.
+    /// Also returns what the server received.
     async fn exchange(
         method: HttpMethod,
         answer: Vec<u8>,
@@ -242,7 +242,7 @@ mod sockets {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut head = [0; 1024];
             let count = stream.read(&mut head).await.unwrap();
-            // The client may hang up before all is sent.
+            // The client may close the connection before everything is sent.
             let _ = stream.write_all(&answer).await;
             let _ = stream.shutdown().await;
             String::from_utf8_lossy(&head[..count]).into_owned()

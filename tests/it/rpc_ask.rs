@@ -1,4 +1,4 @@
-//! Plain HTTP through the pool: the requests it makes, and what follows from their answers.
+//! Plain HTTP through the pool: its requests, and what it concludes from answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::support::script::{Act, Script, at, lane, pool};
 
-/// An explorer in short: words of the body decide what it is.
+/// A minimal explorer: words in the body decide how it is classified.
 fn read(status: u16, body: &[u8]) -> ReplyClass {
     let text = String::from_utf8_lossy(body).into_owned();
     match text.split(' ').next().unwrap() {
@@ -105,12 +105,12 @@ async fn a_refusal_is_final_and_shows_no_key() {
     assert_eq!(script.sent().len(), 1);
 }
 
-/// A text is cut after its keys are masked: of half a key the rest would not be found.
+/// Texts are cut after keys are masked, because half a key would not be recognized.
 #[tokio::test(start_paused = true)]
 async fn no_part_of_a_key_is_left_where_a_long_text_is_cut() {
     const KEY: &str = "a1b2c3d4e5f6g7h8i9j0k1l2m3n4o5p6";
     for first in ["slow", "again"] {
-        // The ends of what is kept fall into the keys.
+        // At these lengths the cut falls inside a key.
         for letters in [170, 180, 190, 470, 480, 490] {
             let body = format!("{first} {} {KEY} {KEY}", "x".repeat(letters)).leak();
             let acts = [Act::Status(429, body, None), Act::Body("good")];

@@ -1,5 +1,5 @@
-//! Endpoints that refuse: a good one next to them serves every call, a refusal is never taken for
-//! an ability lost, and the reason is kept.
+//! Endpoints that refuse: a good endpoint next to them serves every call, a single refusal is never
+//! taken for a missing ability, and the reason is kept.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,7 +116,7 @@ proptest! {
     }
 }
 
-/// Parts of a URL may be words of an error: what is masked is read before.
+/// Words of an error may also be parts of the URL: the error is classified before it is masked.
 #[tokio::test(start_paused = true)]
 async fn words_that_the_url_has_too_are_understood() {
     const PRUNED: &str =
@@ -138,7 +138,7 @@ async fn one_answer_takes_no_method_from_a_chain_with_one_endpoint() {
     }
 }
 
-/// Three answers, apart from each other; then it is asked again, each time later.
+/// After three answers over time the method counts as absent; it is retried at growing intervals.
 #[tokio::test(start_paused = true)]
 async fn an_absent_method_is_believed_after_spaced_answers_and_tried_again() {
     let absent = r#"{"id":0,"error":{"code":-32601,"message":"Method not found"}}"#;
@@ -161,7 +161,7 @@ async fn an_absent_method_is_believed_after_spaced_answers_and_tried_again() {
     assert_eq!(script.sent().len(), 4, "later each time");
 }
 
-/// What worked once is not said to be offered nowhere: its caller may ask again.
+/// A method that worked once is not reported as unsupported: the caller may retry.
 #[tokio::test(start_paused = true)]
 async fn a_method_that_worked_is_unavailable_not_absent() {
     let absent = r#"{"id":0,"error":{"code":-32601,"message":"Method not found"}}"#;
@@ -172,7 +172,7 @@ async fn a_method_that_worked_is_unavailable_not_absent() {
     assert!(matches!(error, UpstreamError::Unavailable { .. }), "{error:?}");
 }
 
-/// Servers return null for what they lack: it is no sign that a method is offered.
+/// Servers return null for what they lack, so null does not show that a method is offered.
 #[tokio::test(start_paused = true)]
 async fn a_method_that_gave_null_once_is_absent_by_later_answers() {
     let null = r#"{"id":null,"result":null}"#;
@@ -186,7 +186,7 @@ async fn a_method_that_gave_null_once_is_absent_by_later_answers() {
     assert_eq!(error, UpstreamError::NotSupported { method: "echo".to_owned() });
 }
 
-/// A key that is refused: a few tries, then pauses that grow, and the provider's words in the error.
+/// For a refused key: a few attempts, then growing pauses, and the provider's words in the error.
 #[tokio::test(start_paused = true)]
 async fn a_refused_key_ends_a_call_soon_with_its_reason_and_is_seldom_tried_again() {
     for (status, body) in [
@@ -238,7 +238,7 @@ async fn an_error_that_all_endpoints_give_is_final() {
     assert!(script.sent_to("one") >= 2 && script.sent_to("two") >= 2, "each more than once");
 }
 
-/// A parameter error that happens to hold these words is about the parameter.
+/// A parameter error with these words is about the parameter, not the method.
 #[tokio::test(start_paused = true)]
 async fn a_parameter_that_is_not_supported_takes_no_method_away() {
     let body = r#"{"id":0,"error":{"code":-32602,"message":"encoding base58 is not supported"}}"#;
@@ -250,7 +250,7 @@ async fn a_parameter_that_is_not_supported_takes_no_method_away() {
     echoes(&pool, 3, &lane(1)).await;
 }
 
-/// One error for a whole batch that is about one of its calls says nothing of the others.
+/// One error for a whole batch that concerns one call says nothing about the others.
 #[tokio::test(start_paused = true)]
 async fn a_range_error_for_a_whole_batch_leaves_the_other_calls() {
     let body = r#"{"id":null,"error":{"code":-32600,"message":"up to a 10 block range"}}"#;

@@ -1,5 +1,5 @@
-//! For any kind of endpoints, as long as one of them works: no call is lost, no endpoint gets more
-//! than its limits, and hedges of late requests stay few.
+//! For any set of endpoints of which one works: no call is lost, no endpoint gets more than its
+//! limits, and hedges of late requests stay few.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -186,7 +186,8 @@ async fn holds(plans: Vec<Plan>, lanes: u64, each: usize) {
             for (at, call) in asked.iter_mut().enumerate() {
                 call.params = json!([u64::try_from(at).unwrap() + lane * 1_000_000]);
             }
-            // A call that met only silent or full nodes ends in an error, and a reader asks again.
+            // A call that only reached silent or full nodes ends in an error, and its reader
+            // retries.
             for _ in 0..ROUNDS_MAX {
                 let answers = pool.batch(&asked, &options).await;
                 let mut failed = Vec::new();
@@ -240,8 +241,8 @@ proptest! {
     }
 }
 
-/// The load of a wallet is of hundreds of calls in order; a node fifty times slower than the other
-/// one must not hold it up, whichever is named first.
+/// A wallet's load is hundreds of calls in sequence. A node fifty times slower than the other must
+/// not slow it down, in either order of configuration.
 #[tokio::test(start_paused = true)]
 async fn a_slow_endpoint_next_to_a_fast_one_costs_no_time() {
     let plan = |ms| Plan { kind: Kind::Works(ms), concurrency: 8, rate: None, batch: 10 };
@@ -253,8 +254,8 @@ async fn a_slow_endpoint_next_to_a_fast_one_costs_no_time() {
     }
 }
 
-/// Of a late request and its repeat the caller sees one answer. Two silent nodes had taken turns so,
-/// each forgotten, next to one that works.
+/// Of a late request and its hedge the caller sees one answer. Two silent nodes once hedged each
+/// other in turns, next to one that works.
 #[tokio::test(start_paused = true)]
 async fn silent_ones_that_are_asked_in_pairs_hide_no_node_that_works() {
     let plan = |kind, concurrency, batch| Plan { kind, concurrency, rate: None, batch };

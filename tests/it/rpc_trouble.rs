@@ -1,5 +1,4 @@
-//! The pool of endpoints when things go wrong at once: nothing stalls, nothing storms, nothing
-//! leaks.
+//! The pool of endpoints under several faults at once: no stalls, no request storms, no leaks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +22,8 @@ fn gaps(script: &Script) -> Vec<Duration> {
     times.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// A request under way ends although its caller is not polled, so that no place is given away while an
-/// endpoint still works for it.
+/// A request in flight completes even if its caller is not polled, so that its permit is not
+/// released while the endpoint still works on it.
 #[tokio::test(start_paused = true)]
 async fn a_request_whose_caller_is_not_polled_ends_and_gives_back_its_place() {
     let narrow = EndpointConfig { concurrency: Some(1), ..single("one") };
@@ -43,7 +42,7 @@ async fn a_request_whose_caller_is_not_polled_ends_and_gives_back_its_place() {
     assert_eq!(script.sent_to("one"), 2);
 }
 
-/// The owner of a reader may leave its requests alone for a while: the others go on.
+/// A reader's owner may not poll its requests for a while: other calls continue.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_that_is_not_polled_delays_no_other() {
     let limited = EndpointConfig { rate_millihertz: Some(10_000), ..single("one") };
@@ -65,7 +64,7 @@ async fn a_waiter_that_is_not_polled_delays_no_other() {
     }
 }
 
-/// The same for the one who was first, on whom the others could rely to watch the time.
+/// The same for the first waiter, on whose timer the others could depend.
 #[tokio::test(start_paused = true)]
 async fn the_first_waiter_may_be_the_one_that_is_not_polled() {
     let script = Arc::new(Script::default().host("one", 5, [Act::Echo]));
@@ -80,7 +79,7 @@ async fn the_first_waiter_may_be_the_one_that_is_not_polled() {
     assert!(left_alone.await[0].is_ok(), "it gets its turn when it is polled again");
 }
 
-/// Its turn has gone to another one by then: it waits for the next.
+/// Its turn was given to another call by then: it waits for the next.
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_has_lapsed_is_not_used() {
     let latency = Duration::from_millis(200);
@@ -117,7 +116,7 @@ async fn an_endpoint_that_rests_for_long_is_not_waited_for() {
     assert!(matches!(waited[2], Err(UpstreamError::Unavailable { .. })), "{:?}", waited[2]);
 }
 
-/// A crowd before a dead node is not tried one by one for hours.
+/// Calls that wait for a dead node are not tried one by one for hours.
 #[tokio::test(start_paused = true)]
 async fn all_who_wait_for_a_dead_node_give_up_in_bounded_time() {
     let slow_down = Act::Status(429, "", Some("20"));
@@ -154,7 +153,7 @@ async fn a_batch_that_takes_too_long_is_sent_in_smaller_ones() {
     echoes(&pool, 10, &lane(1)).await;
 }
 
-/// Its time-outs say nothing of the size of a batch.
+/// Its timeouts say nothing about the batch size.
 #[tokio::test(start_paused = true)]
 async fn a_silent_endpoint_is_given_up_with_whole_batches() {
     let script = Arc::new(Script::default().host("one", 1, [Act::Never]));
@@ -225,7 +224,7 @@ async fn an_endpoint_that_answers_nonsense_with_a_good_status_rests_then_is_prob
     assert!(times[10] - times[9] < Duration::from_millis(10), "then all");
 }
 
-/// A long queue before a slow endpoint is no reason to give a call up at its first failure.
+/// A long queue at a slow endpoint is no reason to fail a call at its first error.
 #[tokio::test(start_paused = true)]
 async fn time_in_the_queue_is_not_time_for_tries() {
     let acts = std::iter::repeat_n(Act::Echo, 50).chain([Act::Status(503, "", None), Act::Echo]);
@@ -274,7 +273,7 @@ async fn pages_of_a_web_server_take_no_method_away() {
     assert_eq!(script.sent().len(), 4);
 }
 
-/// Nodes name the key in their answers, and what they said last is shown to everybody.
+/// Nodes repeat the key in their answers, and the last error of a node is shown to all callers.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_repeats_its_key_does_not_reveal_it() {
     let answer = r#"{"id":0,"error":{"code":-32000,
@@ -323,7 +322,7 @@ async fn a_batch_leaves_out_what_its_endpoint_does_not_offer() {
     assert_eq!(times.count(), 3, "asked until it is believed");
 }
 
-/// What is refused takes nothing with it that is offered.
+/// A refused method does not fail the other calls of its batch.
 #[tokio::test(start_paused = true)]
 async fn a_batch_that_begins_with_what_is_not_offered_gives_the_rest() {
     let script = Arc::new(Script::default().host("one", 1, [Act::Lacks]));
@@ -339,7 +338,7 @@ async fn a_batch_that_begins_with_what_is_not_offered_gives_the_rest() {
     assert_eq!(script.sent().len(), 4, "three answers, then what is offered");
 }
 
-/// Two endpoints fail, one slowly: what either asks for is heeded.
+/// Two endpoints fail, one slowly: the pauses that both request are respected.
 #[tokio::test(start_paused = true)]
 async fn a_straggler_and_its_helper_are_both_listened_to() {
     let slow_down = || [Act::Status(429, "", Some("25"))];

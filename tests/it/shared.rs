@@ -1,5 +1,5 @@
-//! The shared store: the model, and several processes on one database, each with connections of its
-//! own.
+//! The shared store: the model test, and several processes on one database, each with its own
+//! connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use crate::support::paused::TestClock;
 use crate::support::trades::{chunk, stored, trade, wallet};
 use crate::support::world::{Build, World, finish};
 
-/// Until a process is taken for dead, and some.
+/// Longer than the lease, after which a process counts as dead.
 const LEASE: Duration = Duration::from_secs(12);
 
 fn keeps_to_the_model(disorder: i8) {
@@ -50,7 +50,7 @@ fn it_does_so_when_times_and_heights_disagree() {
     keeps_to_the_model(4);
 }
 
-/// Says that a process lives until it is dropped.
+/// Sends a process's heartbeats until it is dropped.
 struct Process {
     store: Store,
     beating: tokio::task::JoinHandle<()>,
@@ -70,7 +70,7 @@ impl Process {
         Self { store, beating }
     }
 
-    /// Dies without a word: its lease ends by itself.
+    /// Ends without releasing anything: its lease expires.
     fn kill(self) {
         self.beating.abort();
     }
@@ -113,14 +113,14 @@ async fn one_process_writes_a_wallet_and_a_dead_ones_wallet_is_taken_over() {
     let next = blotter::store::Chunk { epoch, ..chunk(id, 10, 19, vec![trade(112, 12, 2)]) };
     assert!(matches!(two.store.write_chunk(next).await.unwrap(), Written::Stored { count: 2, .. }));
 
-    // One that ends in order gives its wallets back.
+    // A process that stops in order releases its wallets.
     two.store.release(id).await.unwrap();
     let three = Process::start(&url).await;
     assert!(held(&three.store, id, Duration::from_secs(5)).await);
     assert_eq!(stored(&three.store, &wallet(1)).await.epoch, 1);
 }
 
-/// The only process that has the wallet in hand waits for its turn with it, and does not hold it.
+/// A process whose load of a wallet waits for its turn does not hold the wallet.
 #[tokio::test]
 async fn a_wallet_that_waits_for_its_turn_is_free_for_other_processes() {
     let Some(url) = arms::database().await else { return };
@@ -131,7 +131,7 @@ async fn a_wallet_that_waits_for_its_turn_is_free_for_other_processes() {
     let (large, mut walk) = reads_a_large_wallet(&world).await;
     let id = two.store.intern(&large).await.unwrap().id;
     assert!(!two.store.hold(id).await.unwrap(), "its reader is being served");
-    // What its window leaves is for the background.
+    // The rest after its window is left to the background.
     walk.stop(HistoryError::Internal);
     finish(&mut walk).await;
     drop(walk);
@@ -160,7 +160,7 @@ async fn reads_a_large_wallet(world: &World) -> (Wallet, Walk) {
     (large, walk)
 }
 
-/// Its process lives on, and tries again only after a while.
+/// Its process keeps running, and retries only after a while.
 #[tokio::test]
 async fn a_wallet_whose_worker_panicked_is_free_for_other_processes() {
     let Some(url) = arms::database().await else { return };
@@ -175,7 +175,7 @@ async fn a_wallet_whose_worker_panicked_is_free_for_other_processes() {
     assert!(held(&two.store, id, LEASE).await);
 }
 
-/// What was open of it ends with the attempt, and leaves the wallet to others.
+/// Its open walks end with the attempt, and other processes can take the wallet.
 #[tokio::test]
 async fn a_wallet_that_could_not_be_forgotten_is_free_for_other_processes() {
     let Some(url) = arms::database().await else { return };
@@ -266,7 +266,7 @@ async fn texts_are_replaced_by_one_process_at_a_time() {
     assert_eq!(one.document("keys").await.unwrap(), "b");
 }
 
-/// A forgotten wallet gets another number, and what a key has counted of it is not counted again.
+/// A forgotten wallet gets a new number, and rows that a key has counted are not counted again.
 #[tokio::test]
 async fn a_wallet_is_forgotten_while_others_serve() {
     let Some(url) = arms::database().await else { return };
@@ -304,8 +304,8 @@ async fn count(
     store.recount(key, id, &change).await
 }
 
-/// What has become a key's credit is not counted again: rows that are on their way to it meanwhile would
-/// be, with the next load.
+/// Rows that became a key's credit are not counted again. Counts that were in flight at the time
+/// would be, with the next load.
 #[tokio::test]
 async fn nothing_is_counted_of_a_wallet_that_another_process_has_forgotten() {
     let Some(url) = arms::database().await else { return };
@@ -324,7 +324,7 @@ async fn nothing_is_counted_of_a_wallet_that_another_process_has_forgotten() {
     assert_eq!(view.credit(key, again).await.unwrap().map(|credit| credit.left), Some(1));
 }
 
-/// The process that reads it ends as the one that forgets it does: it does not make it anew.
+/// Readers in other processes end as in the one that forgets the wallet, and do not recreate it.
 #[tokio::test]
 async fn a_wallet_that_another_process_forgets_ends_its_readers_and_stays_forgotten() {
     let Some(url) = arms::database().await else { return };
@@ -335,7 +335,7 @@ async fn a_wallet_that_another_process_forgets_ends_its_readers_and_stays_forgot
     let (_, end) = finish(&mut walk).await;
     assert_eq!(end.error, Some(HistoryError::Changed));
     drop(walk);
-    // Nothing that was under way for it brings it back.
+    // No task in flight brings it back.
     world.history.stop();
     assert!(world.history.tasks().shutdown(Duration::from_secs(5)).await);
     assert!(two.view().unwrap().wallet(&large).await.unwrap().is_none());
@@ -354,7 +354,7 @@ async fn a_repair_of_a_wallet_that_another_process_holds_is_refused() {
     assert!(end.complete, "{end:?}");
     let record = two.store.intern(&small).await.unwrap();
     assert!(held(&two.store, record.id, LEASE).await);
-    // As if an accepted read had left a height out.
+    // Simulates an accepted read that missed a height.
     let record = two.store.intern(&small).await.unwrap();
     let height = rows[15].trade.key.height;
     let fits = |span: &&blotter::domain::Span| (span.low..=span.high).contains(&height);
@@ -380,7 +380,7 @@ async fn a_repair_of_a_wallet_that_another_process_holds_is_refused() {
     assert!(world.history.tasks().shutdown(Duration::from_secs(5)).await);
 }
 
-/// Waits until a process counts so many.
+/// Waits until a process sees this many processes.
 async fn sees(store: &Store, processes: u32) {
     let mut share = store.share().unwrap();
     let counted = share.wait_for(|share| share.processes() == processes);
@@ -398,7 +398,7 @@ async fn processes_divide_what_they_share() {
     }
     let places = all.clone().map(|store| store.share().unwrap().borrow().of_places(5));
     assert_eq!(places.iter().sum::<u32>(), 5, "{places:?}");
-    // What a dead one leaves goes to the others.
+    // The wallets of a dead process go to the others.
     three.kill();
     for store in &all[..2] {
         sees(store, 2).await;

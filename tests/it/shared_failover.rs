@@ -1,5 +1,5 @@
-//! The shared store after a failover that lost commits: a server of the test's own, whose data go back
-//! to what they were.
+//! The shared store after a failover that lost commits: the test's own server, whose data is set
+//! back.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
@@ -89,12 +89,12 @@ async fn numbers_of_commits_that_a_failover_lost_are_never_given_again() {
     let written = write(&one, &wallet(1), 0, 1).await.unwrap();
     assert!(matches!(written, Written::Stored { count: 1, .. }), "{written:?}");
     server.run("keep");
-    // A wallet, a token, a venue and a span that are lost, and that this process knows.
+    // A wallet, a token, a venue and a span that are lost, and that this process has cached.
     write(&one, &wallet(2), 0, 2).await.unwrap();
     write(&one, &wallet(1), 10, 2).await.unwrap();
     let lost = one.intern(&wallet(2)).await.unwrap().id;
     server.run("lose");
-    // Another process gives the next numbers.
+    // Another process assigns the same numbers anew.
     let two = arms::connect(&url).await;
     let other = Tasks::new().spawn({
         let two = two.clone();

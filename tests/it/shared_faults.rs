@@ -1,5 +1,5 @@
-//! The shared store while its database is away, silent, slow, full or read-only, or while answers are
-//! lost.
+//! The shared store while its database is down, silent, slow, full or read-only, or while answers
+//! are lost.
 
 use std::time::Duration;
 
@@ -116,7 +116,7 @@ async fn a_lost_answer_to_a_shared_text_is_no_conflict() {
     }
 }
 
-/// What a call returned that cannot be answered.
+/// Whether a call failed because the database cannot be reached.
 fn is_unreachable<T>(outcome: Result<T, StoreError>) -> bool {
     matches!(outcome, Err(StoreError::Unreachable(_)))
 }
@@ -162,7 +162,7 @@ async fn each_call_to_a_silent_database_ends_by_its_deadline() {
     assert!(failures(&store, StoreFailure::Timeout) > 20);
     tokio::time::resume();
     wire.open();
-    // The connections of then are not used any more.
+    // The old connections are not used any more.
     let written = store.write_chunk(chunk(id, 40, 49, vec![])).await.unwrap();
     assert!(matches!(written, Written::Stored { .. }));
 }
@@ -173,7 +173,7 @@ async fn connections_that_lead_nowhere_are_given_up_together() {
     let wire = Wire::to(&url).await;
     let store = arms::connect(&wire.url).await;
     let read = || store.document("keys");
-    // Each of them takes a connection of its own, which is idle then.
+    // Each of them opens a connection, which is idle afterwards.
     let made = tokio::join!(read(), read(), read(), read());
     assert!([made.0, made.1, made.2, made.3].iter().all(Result::is_ok));
     wire.strand();
@@ -198,7 +198,7 @@ async fn a_slow_database_and_one_that_was_cut_off_are_gone_on_with() {
     assert_eq!(stored(&store, &wallet(2)).await, stored(&store, &wallet(1)).await);
 }
 
-/// One host accepts connections and is silent, one is not there: the third is taken.
+/// One host accepts connections and is silent, one is down: the third is used.
 #[tokio::test]
 async fn of_several_hosts_the_one_that_answers_is_taken() {
     let Some(url) = arms::database().await else { return };
@@ -314,7 +314,7 @@ async fn a_stream_over_a_database_that_stays_away_ends_with_an_error_and_a_curso
     stays_away(Filter::default(), 0).await;
 }
 
-/// Each run of rows that match is counted by itself: the database goes away between two of them.
+/// Matching rows are counted run by run: the database goes down between two runs.
 #[tokio::test]
 async fn a_filtered_stream_over_a_database_that_stays_away_skips_no_row() {
     for answers in [40, 200, 301] {
@@ -360,7 +360,7 @@ async fn stays_away(filter: Filter, answers: i64) {
     world.close().await;
 }
 
-/// The step that waits for the database goes on behind the blank lines, to its own end.
+/// The step that waits for the database continues between blank lines, to its own end.
 #[tokio::test]
 async fn over_http_a_stream_ends_with_an_error_once_the_database_stays_away() {
     let Some(url) = arms::database().await else { return };
@@ -430,7 +430,7 @@ async fn the_next_rows_are_read_while_the_last_ones_are_delivered() {
     world.close().await;
 }
 
-/// Between two answers of a look, wherever that is, another process stores rows above the walk's head.
+/// At any point between two answers of a read, another process stores rows above the walk's head.
 #[tokio::test]
 async fn a_walk_by_times_takes_no_row_that_is_stored_above_its_head_meanwhile() {
     let Some(url) = arms::database().await else { return };
@@ -473,7 +473,7 @@ async fn a_walk_by_times_takes_no_row_that_is_stored_above_its_head_meanwhile() 
     world.close().await;
 }
 
-/// Its first rows come with the record: what is above them is not sent by the database.
+/// Its first rows come with the wallet's record; rows above them are not read from the database.
 #[tokio::test]
 async fn a_walk_by_times_reads_no_row_that_is_above_them() {
     let Some(url) = arms::database().await else { return };

@@ -1,5 +1,5 @@
-//! The shared store with large wallets: neither what a statement deletes nor how many of them a write
-//! takes grows with the wallet.
+//! The shared store with large wallets: neither the rows that a statement deletes nor the number of
+//! statements of a write grows with the wallet.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::support::arms;
 use crate::support::trades::{chunk, stored, trade, wallet};
 use crate::support::wire::Wire;
 
-/// On the way of a question, and of its answer: a few hundred of them are longer than a call may take.
+/// The latency of a request and of its answer: a few hundred of them exceed a call's time limit.
 const SLOW: Duration = Duration::from_millis(20);
 
 /// Refuses to delete more rows at once than a part of a wallet has.
@@ -76,7 +76,7 @@ async fn a_slow_database_takes_a_chunk_with_hundreds_of_accounts_tokens_and_pric
         assert_eq!(accounts.len(), 400);
         assert_eq!(accounts[0], SourceAccount { amount, ..account(0) });
     }
-    // News of tokens that are there add to what is known, those of others are new.
+    // Records of stored tokens are merged, those of others are inserted.
     let named = |number| TokenRecord {
         symbol: Some(format!("T{number}").into()),
         ..TokenRecord::bare(ChainId(1), Address::Solana(bytes(number)))
@@ -156,7 +156,7 @@ async fn a_forget_that_fails_between_two_parts_leaves_a_whole_wallet_and_can_be_
     assert_eq!(left.trades.len(), 6_999);
     let record = store.view().unwrap().wallet_by_id(id).await.unwrap().unwrap();
     assert_eq!((record.count, record.coverage.spans()[0].low), (6_999, 5_001));
-    // What is read of the rest meanwhile is counted by the credit, and goes back to it.
+    // Rows of the rest that are read meanwhile are counted by the credit, and returned to it.
     let newest = DeliveredRange { from: ends[11_999].key, to: ends[11_990].key };
     let view = store.view().unwrap();
     let credit = view.credit(KeyId(1), id).await.unwrap().unwrap();

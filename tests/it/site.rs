@@ -1,4 +1,4 @@
-//! The page at `/`: its headers, its files, and that it needs nothing from elsewhere.
+//! The page at `/`: its headers, its files, and that it loads nothing from other hosts.
 
 use std::io::Read as _;
 

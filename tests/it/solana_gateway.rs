@@ -1,5 +1,5 @@
-//! A gateway next to Solana's nodes: it shows the transactions that no list names, and nothing that it
-//! does wrong costs a row.
+//! A gateway next to Solana's nodes: it shows transactions that no list names, and none of its
+//! faults costs a row.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What a read of a Solana wallet claims: one answer ends no list and makes no transaction missing, and
-//! one that no endpoint gives hides nothing below it.
+//! What a read of a Solana wallet claims: a single answer neither ends a list nor makes a
+//! transaction missing, and a transaction that no endpoint returns hides nothing below it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn row() -> ChainRow {
     Registry::embedded().unwrap().chain(ChainId(1)).unwrap().clone()
 }
 
-/// Asks lists how far they have come.
+/// A source that checks how far the lists have indexed.
 fn asking(net: &Arc<Net>, nodes: usize, batch: usize) -> Source {
     Source::Solana(solana(net, nodes, Some(batch)).with_busy_account(&row()))
 }
@@ -125,7 +125,7 @@ async fn a_transaction_that_no_endpoint_gives_hides_nothing_below_it() {
     }
 }
 
-/// One request takes both; that another transaction is answered for shows that it is not the node.
+/// One request has both; the answer for another transaction shows that the node works.
 #[tokio::test(start_paused = true)]
 async fn transactions_that_all_fail_are_set_aside_as_a_single_one_is() {
     for code in [-32603, -32000] {
@@ -178,7 +178,7 @@ async fn many_transactions_that_no_endpoint_gives_hide_nothing_below_them() {
     }
 }
 
-/// That is a matter of the endpoint.
+/// If no transaction at all is returned, the endpoint is at fault.
 #[tokio::test(start_paused = true)]
 async fn a_read_ends_where_no_transaction_is_given_at_all() {
     let mut chain = Chain::new(1000);
@@ -207,7 +207,7 @@ async fn an_existing_account_with_an_empty_list_is_in_doubt() {
         assert_eq!((got.error, got.low, got.found), (None, Some(0), vec![]));
         assert_eq!(got.doubts, Doubts::UNCONFIRMED);
     }
-    // The lists have come.
+    // The lists have caught up.
     net.set(0, Ways::default());
     let got = read(&source(&net, 1)).await;
     assert_eq!((got.error, got.doubts, got.found), (None, Doubts::NONE, truth(&net)));
@@ -245,8 +245,8 @@ fn busy_chain() -> Chain {
     chain
 }
 
-/// Issue 16, 4, on Solana: the index of addresses is behind the slot that its own node names, and takes
-/// `minContextSlot` for reached.
+/// Issue 16, 4, on Solana: the address index lags behind the slot that its own node reports, and
+/// treats `minContextSlot` as reached.
 #[tokio::test(start_paused = true)]
 async fn what_the_lists_have_not_indexed_is_not_claimed() {
     for (list_lag, batch) in [(5, 10), (5, 1), (300, 10), (300, 1)] {
@@ -288,7 +288,7 @@ async fn lists_that_have_come_far_enough_are_read_where_others_have_not() {
     }
 }
 
-/// The lists of all that answer run behind their nodes by the same all the time.
+/// The lists of all answering nodes always lag by the same number of slots.
 #[tokio::test(start_paused = true)]
 async fn lists_that_stay_a_little_behind_are_waited_for_where_no_others_have_come_farther() {
     let Address::Solana(wrapped) = row().wrapped_native else { unreachable!() };
@@ -318,11 +318,11 @@ async fn lists_that_stay_a_little_behind_are_waited_for_where_no_others_have_com
     }
 }
 
-/// A node whose lists are up to the head is asked where those of the others are not.
+/// A node whose lists are current is used if those of the others are not.
 #[tokio::test(start_paused = true)]
 async fn lists_that_are_far_behind_are_not_waited_for_next_to_a_slower_node_whose_lists_are_not() {
-    // Where none offers the newest hash, the quick ones rest after they have refused it; else they are
-    // asked by turns unless they are left out.
+    // If no node offers the newest hash, the fast ones are in cooldown after refusing it; otherwise
+    // they are asked in turns unless they are excluded.
     for (batch, null_tips) in [(10, None), (1, None), (10, Some(0)), (1, Some(0))] {
         let is_behind = Ways { list_lag: 100, null_tips, ..Ways::default() };
         let latency = Duration::from_millis(400);
@@ -330,7 +330,7 @@ async fn lists_that_are_far_behind_are_not_waited_for_next_to_a_slower_node_whos
         let net =
             Net::new(busy_chain(), vec![is_behind.clone(), is_behind.clone(), slower.clone()]);
         let three = asking(&net, 3, batch);
-        // The slower one has not shown yet which chain it serves.
+        // The slower node's chain identity is not confirmed yet.
         let first = read(&three).await;
         assert!(first.error.is_none_or(|error| !error.is_final()));
         let began = Instant::now();
@@ -410,7 +410,8 @@ async fn lists_that_show_nothing_are_read_up_to_the_chains_lag() {
     assert_eq!((got.error, got.low, got.found), (None, Some(0), all));
 }
 
-/// Opened after the head that both nodes have, and closed before the next read by another authority.
+/// The account is opened above the head of both nodes, and closed by another authority before the
+/// next read.
 #[tokio::test(start_paused = true)]
 async fn an_account_that_is_open_above_the_head_is_listed_by_the_next_read() {
     let account = [7; 32];

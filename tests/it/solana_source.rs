@@ -1,5 +1,5 @@
-//! The Solana source against nodes that err as real ones do: every transaction exactly once, in
-//! chunks without gaps, within its bounds of calls.
+//! The Solana source against nodes with the faults of real ones: every transaction exactly once, in
+//! chunks without gaps, within limits of calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn all() -> GapRequest {
     all_of(Address::Solana(WALLET))
 }
 
-/// What a read gave, checked for shape on the way.
+/// The result of a read, whose chunks are checked as they come.
 #[derive(Debug, Default)]
 struct Got {
     chunks: Vec<(Height, Height, usize)>,
@@ -274,7 +274,7 @@ async fn an_account_closed_in_a_transaction_joins_below_it() {
     assert_eq!(net.lists_of(account), 2, "its page, and that nothing follows");
 }
 
-/// What is stored says that its list ended above a transaction that closes it.
+/// The stored record says that the account's list ended above a transaction that closes it.
 #[tokio::test(start_paused = true)]
 async fn an_account_that_is_closed_below_its_oldest_transaction_is_listed_again() {
     let account = key(3);
@@ -316,7 +316,7 @@ async fn an_account_that_was_closed_twice_joins_below_the_upper_one() {
     assert_eq!(got.known(), [closed]);
 }
 
-/// As before, and the upper one does not close it: another authority did, above that.
+/// As before, but the upper transaction does not close it: another authority did so above.
 #[tokio::test(start_paused = true)]
 async fn an_account_that_was_closed_and_found_above_that_is_read_from_the_top() {
     let account = key(3);
@@ -336,7 +336,7 @@ async fn an_account_that_was_closed_and_found_above_that_is_read_from_the_top() 
     assert_eq!(got.known(), [closed]);
 }
 
-/// A list is not read far ahead of the transactions that it names: their number has no bound.
+/// A list is not read far ahead of its transactions' delivery, because its length has no bound.
 #[tokio::test(start_paused = true)]
 async fn a_list_stays_near_what_is_delivered() {
     let mut chain = Chain::new(1_000_000);
@@ -349,7 +349,7 @@ async fn a_list_stays_near_what_is_delivered() {
     let mut delivered = 0;
     while delivered < 2_000 {
         delivered += reader.next().await.unwrap().unwrap().txs.len();
-        // As while a chunk is stored: what is requested arrives.
+        // As while a chunk is being stored: requested answers arrive.
         tokio::time::timeout(Duration::from_secs(5), reader.drive()).await.unwrap_err();
     }
     // Delivered and fetched 2,400, 3,000 that wait, and a page that goes beyond.
@@ -387,7 +387,7 @@ async fn an_account_that_another_authority_closed_is_found_by_what_names_it() {
     }
 }
 
-/// Other news of accounts, of which there may be some with every chunk, is no report of one found late.
+/// Other account updates, which may come with any chunk, do not report a late account.
 #[tokio::test(start_paused = true)]
 async fn the_chunk_that_reports_a_late_account_says_so() {
     let (account, open) = (key(3), key(4));
@@ -465,7 +465,7 @@ async fn an_account_that_holds_the_same_at_two_heads_and_moved_in_between_is_lis
     }
 }
 
-/// The chain's state has an account of which no answer lists anything: what it did is not known.
+/// The chain's state has an account without any list entry: what it did is unknown.
 #[tokio::test(start_paused = true)]
 async fn an_open_account_with_an_empty_list_is_in_doubt() {
     let account = key(3);
@@ -513,8 +513,7 @@ async fn an_entry_that_one_answer_lacks_inside_a_page_comes_from_the_other_one()
     got.is(truth(&net, &[WALLET], 0, 10_000));
 }
 
-/// That nothing follows is asked once for each list, in batches; not where a page reached what is
-/// known.
+/// The end of each list is requested once, in batches; not if a page reached what is known.
 #[tokio::test(start_paused = true)]
 async fn the_ends_of_accounts_are_asked_for_together() {
     let mut chain = Chain::new(10_000);
@@ -574,7 +573,7 @@ async fn a_refresh_lists_only_accounts_that_moved() {
     assert!(asked <= 4, "the wallet and one account: {asked}");
 }
 
-/// What changed a balance names the account: a list without it lacks something.
+/// A transaction that changes a balance names the account: a list without it is incomplete.
 #[tokio::test(start_paused = true)]
 async fn a_balance_that_changed_without_an_entry_is_in_doubt() {
     for (is_closed, is_listed) in [(false, true), (false, false), (true, true), (true, false)] {
@@ -893,7 +892,7 @@ async fn a_next_that_is_dropped_loses_nothing_and_a_dropped_reader_asks_nothing(
     assert_eq!(net.requests(), before);
 }
 
-/// Without the newest hash, what is taken back while the rows are read goes unnoticed.
+/// Without the newest hash, a reorg during the read goes unnoticed.
 #[tokio::test(start_paused = true)]
 async fn a_null_for_the_newest_hash_is_asked_for_again() {
     for nulls in 0..=3 {
@@ -929,7 +928,7 @@ async fn a_hash_differs_only_when_two_nodes_agree() {
     };
     assert_eq!(check(&[1, 1]).await, HashCheck::Same);
     assert_eq!(check(&[2, 2]).await, HashCheck::Differs);
-    // The first one is asked first: one against one decides nothing.
+    // The first node is asked first: one answer against another decides nothing.
     assert_eq!(check(&[1, 2]).await, HashCheck::Same);
     assert_eq!(check(&[2, 1]).await, HashCheck::Unknown);
     for alone in [[2, 1, 1], [1, 2, 1], [1, 1, 2]] {

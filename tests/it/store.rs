@@ -1,4 +1,4 @@
-//! What the store keeps and how it answers, against a model and case by case.
+//! The store against a model, and case by case.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The file: who may read it, what is refused, and that files of earlier programs stay readable.
+//! The store's file: its permissions, what is rejected, and that files of earlier versions stay
+//! readable.
 
 use std::fs;
 use std::path::Path;
@@ -83,7 +84,7 @@ async fn what_a_killed_process_leaves_opens() {
     let store = Store::open(folder.path(), OPTIONS).unwrap();
     let id = store.intern(&wallet(1)).await.unwrap().id;
     store.write_chunk(chunk(id, 0, 9, vec![trade(1, 1, 1)])).await.unwrap();
-    // Not closed: as it is on the disk at this moment.
+    // A copy of the open file, as it is on the disk at this moment.
     let copy = folder.path().join("copy");
     fs::create_dir(&copy).unwrap();
     fs::copy(folder.path().join(FILE_NAME), copy.join(FILE_NAME)).unwrap();
@@ -267,8 +268,8 @@ fn fixture_usage(id: blotter::store::WalletId) -> UsageUpdate {
 const IDS: [blotter::store::WalletId; 3] =
     [blotter::store::WalletId(0), blotter::store::WalletId(1), blotter::store::WalletId(2)];
 
-/// What is written now holds what the file of each format does. For a new format, and under a new
-/// name, `BLOTTER_FIXTURE=FILE` keeps it.
+/// The current version writes the same data as the file of each format. For a new format, and under
+/// a new name, `BLOTTER_FIXTURE=FILE` keeps the file.
 #[tokio::test]
 async fn a_file_that_is_written_now_is_read_row_by_row() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! What the Tron source claims of the heights that it read, against nodes that lie: a span is
-//! accepted only where nothing that may be a trade is missing in it.
+//! What the Tron source claims about the heights that it read, against nodes with false answers: a
+//! span is accepted only if no possible trade is missing in it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -175,13 +175,13 @@ async fn a_node_without_lists_is_recognised_by_answers_over_time() {
     got.is_proof_of(&source, &net.chain.truth(0, u64::MAX));
     assert_eq!(source.blind_spots(), Doubts::TRC10);
     assert!(got.spans.iter().all(|(.., proof)| proof.doubts == Doubts::TRC10));
-    // And is not asked for them at every read.
+    // The lists are not requested at every read.
     let asked = net.calls("transactions");
     read(&source, all()).await.is_proof_of(&source, &net.chain.truth(0, u64::MAX));
     assert_eq!(net.calls("transactions"), asked);
 }
 
-/// Its list of transactions alone does not show what came in.
+/// The list of transactions alone does not show incoming tokens.
 #[tokio::test(start_paused = true)]
 async fn an_index_without_token_movements_is_read_by_events() {
     for status in [404, 401, 402] {
@@ -403,8 +403,8 @@ async fn a_transaction_that_is_given_only_by_its_block_is_read() {
     }
 }
 
-/// A list shows the time of a transaction and not its block: a head below that time says nothing of
-/// where it stands.
+/// A list shows a transaction's time but not its block: a head below that time does not show that
+/// the block is missing.
 #[tokio::test(start_paused = true)]
 async fn a_transaction_is_not_looked_for_below_the_head_that_lacks_it() {
     // The sixteenth trade is sent by another account.
@@ -610,7 +610,7 @@ async fn inner_calls_that_an_endpoint_fails_to_give_are_read_again() {
     }
 }
 
-/// What no endpoint ever gave is a blind spot, and none once one gives it.
+/// Inner calls that no endpoint ever returned are a blind spot, until one returns them.
 #[tokio::test(start_paused = true)]
 async fn inner_calls_that_no_endpoint_gives_are_a_blind_spot() {
     let net = net(shown(30), Ways { no_inner_calls: true, ..Ways::default() });
@@ -630,7 +630,8 @@ async fn inner_calls_that_no_endpoint_gives_are_a_blind_spot() {
     got.is_proof_of(&source, &truth);
 }
 
-/// An index that names no cursor shows no end by a page that one moment fills, nor all of that moment.
+/// Without a cursor, a page that is filled by one moment shows neither the list's end nor all
+/// entries of that moment.
 #[tokio::test(start_paused = true)]
 async fn a_moment_that_fills_a_page_without_a_cursor_hides_nothing_below_it() {
     for (entries_max, count) in [(None, 150), (Some(20), 15)] {

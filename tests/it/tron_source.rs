@@ -1,5 +1,5 @@
-//! The Tron source against nodes that err as real ones do: every transaction that may be a trade
-//! exactly once, in chunks without gaps, within its bounds of calls.
+//! The Tron source against nodes with the faults of real ones: every possible trade exactly once,
+//! in chunks without gaps, within limits of calls.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn all() -> GapRequest {
     all_of(Address::Tron(WALLET))
 }
 
-/// What a read gave, checked for shape on the way.
+/// The result of a read, whose chunks are checked as they come.
 #[derive(Debug, Default)]
 struct Got {
     chunks: Vec<(Height, Height)>,

@@ -1,4 +1,4 @@
-//! What the tables say of Tron's venues, shown by hand-made transactions.
+//! The table rows of Tron's venues, on hand-written transactions.
 
 use std::sync::LazyLock;
 

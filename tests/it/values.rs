@@ -1,4 +1,4 @@
-//! Native values: given once, kept, waited for where a source fails, and never at the cost of a
+//! Native values: given once and kept, waited for while a source fails, and never at the cost of a
 //! stream.
 
 use std::collections::HashSet;
@@ -135,7 +135,7 @@ async fn dollars_are_valued_alike_in_streams_pages_and_after_a_restart() {
     assert_eq!(pending, 0);
     // Sixty times of the service at once.
     assert!(service.asked() * 4 < 600, "{} calls", service.asked());
-    // The service's answers from now on.
+    // From now on the service returns another price.
     service.set(Mode::Price(9));
     assert_eq!(values(&pages(&world, wallet, 7).await), values(&rows));
     let counted: u64 = world.history.metrics().values.iter().map(|(_, count)| count).sum();
@@ -194,13 +194,13 @@ async fn what_a_failing_service_left_open_is_filled_in_later() {
     let after = wait_for_values(&world, wallet).await;
     assert_eq!(check(&after), (learned + pending, 0, stated));
     assert_eq!(wanted(&world.store).await, 0);
-    // What had a value kept it.
+    // Rows with a value kept it.
     for (before, after) in before.iter().zip(&after) {
         assert!(before.trade.native.is_none() || before.trade == after.trade);
     }
 }
 
-/// Before a command reads: it ends before the next look of the background.
+/// Values are filled in before a command reads, as it ends before the next background pass.
 #[tokio::test(start_paused = true)]
 async fn what_an_earlier_call_left_open_is_filled_in_at_once_where_that_is_asked_for() {
     let service = Service::new(Mode::Refuses);
@@ -300,7 +300,7 @@ async fn a_row_that_is_read_otherwise_keeps_nothing(store: Store) {
     assert_eq!(wanted(&store).await, 1);
 }
 
-/// Nodes drop traces and states of old blocks: what an earlier read saw is not there to be seen again.
+/// Nodes prune traces and states of old blocks: what an earlier read saw cannot be read again.
 async fn an_exact_value_that_a_second_read_cannot_see_stays(store: Store) {
     use ValueSource::{Direct, Pending, ReferencePool, Route, Unknown};
     let id = store.intern(&wallet(1)).await.unwrap().id;
@@ -329,11 +329,13 @@ async fn an_exact_value_that_a_second_read_cannot_see_stays(store: Store) {
     ] {
         assert_eq!(again(read.clone(), HashSet::from([tx])).await, *kept, "{read:?}");
     }
-    // Where all is shown there is none; and without one nothing says that a trade was seen better.
+    // With all calls known it is no trade; and without a trade nothing shows that an earlier read
+    // saw more.
     let none = pair(15, None, Unknown);
     assert_eq!(again(none.clone(), HashSet::new()).await, none);
     assert_eq!(again(vec![], HashSet::from([tx])).await, []);
-    // What was paid for a purchase is always shown: one that is none any more never was.
+    // The payment of a purchase is always visible: a purchase that is no longer found never was
+    // one.
     let [sell, buy] = first.try_into().unwrap();
     for (row, kept) in [(buy, false), (sell, true)] {
         store.write_chunk(chunk(id, 10, 20, vec![row.clone()])).await.unwrap();
@@ -447,7 +449,7 @@ async fn a_side_payment_waits_with_its_rows_and_goes_with_them(store: Store) {
     assert_eq!(write(ValueSource::Pending, 0).await, [Units::ZERO]);
 }
 
-/// A price that comes later would take what was paid for the tokens' alone.
+/// A later price would count the side payment as part of the tokens' value.
 async fn a_side_payment_stays_with_rows_that_a_second_read_leaves_out(store: Store) {
     let id = store.intern(&wallet(1)).await.unwrap().id;
     let rows = pair(15, None, ValueSource::Pending);

@@ -1,5 +1,5 @@
-//! Native coin that only a trace shows, where the node that traces fails for a while: the rows wait,
-//! and are filled in without a reader. And how long a chunk waits for prices of a silent node.
+//! Native coin that only a trace shows, while the tracing node fails: the rows wait, and are filled
+//! in without a reader. Also how long a chunk waits for prices from a silent node.
 
 use std::collections::HashMap;
 use std::future;
@@ -226,7 +226,7 @@ async fn a_refused_trace_leaves_its_rows_waiting_until_it_is_given() {
     }
 }
 
-/// What a node that traces and is behind does not find is no transaction that is too old.
+/// A transaction that a lagging node cannot trace yet is not too old to be traced.
 #[tokio::test(start_paused = true)]
 async fn a_trace_that_is_not_found_near_the_head_leaves_its_rows_waiting() {
     let head = world(None).model.head();
@@ -282,7 +282,7 @@ async fn what_a_trace_showed_stays_when_it_is_read_again_without_one() {
     assert_eq!(amounts(&world.stored(wallet).await), amounts(&before));
 }
 
-/// Where no node ever showed what contracts paid, an older decoder saw no more than a newer one does.
+/// If no node ever showed inner calls, an older decoder saw no more than a newer one.
 #[tokio::test(start_paused = true)]
 async fn what_no_node_ever_showed_is_as_the_newer_decoder_has_it() {
     let world = world(Some(NO_METHOD));

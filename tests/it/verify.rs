@@ -1,4 +1,5 @@
-//! `blotter verify`: rows and transfers of the demo chains against what their nodes say is held.
+//! `blotter verify`: rows and transfers of the demo chains against the balances that their nodes
+//! report.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 

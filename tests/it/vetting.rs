@@ -1,5 +1,5 @@
-//! A read begins when one node is confirmed to be of the right chain; a slow node, or one of
-//! another chain, delays nothing and contributes nothing.
+//! A read begins once one node's chain is confirmed; a slow node, or one of another chain, neither
+//! delays it nor contributes to it.
 
 use std::time::Duration;
 
@@ -104,8 +104,8 @@ async fn a_node_of_another_chain_contributes_nothing_when_asked_again() {
     }
 }
 
-/// One answer may have been that of a confused proxy: a node alone is asked again, and its other abilities
-/// are not taken for lost meanwhile.
+/// A single answer may come from a confused proxy: the only node is asked again, and its other
+/// abilities are not taken for lost meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_once_reported_another_chain_is_used_again() {
     let world = Build::default().world();

@@ -1,5 +1,5 @@
-//! The bytes that go over the wire, written by hand from the specification, and how the server
-//! behaves towards slow, silent and too many clients.
+//! The bytes on the wire, hand-written from the specification, and the server's behaviour towards
+//! slow, silent and too many clients.
 
 use std::time::Duration;
 
@@ -429,7 +429,7 @@ async fn one_address_cannot_hold_all_connections() {
     assert!(!is_served(GREEDY, served.address).await);
     assert!(is_served(OTHER, served.address).await);
     assert_eq!(metric(&world, "blotter_http_connections_refused_total").await, 1);
-    // A proxy's are not counted: all that is left is what all share.
+    // Connections of a proxy are not counted by address: only the shared limit remains.
     for _ in 0..5 {
         held.push(connect_from([127, 0, 0, 4], served.address).await);
     }

@@ -1,5 +1,5 @@
-//! Second looks at finished histories, by every way: a row that an answer once left out comes back,
-//! whichever way found the rest, and nothing else changes.
+//! Audits of finished histories, by every way: a row that an answer once omitted comes back,
+//! whichever way read the rest, and nothing else changes.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ async fn what_is_stored_and_not_seen_again_is_reported_and_stays() {
         let (more, end) = read(&mut walk(&world, world.wallets[0], Extent::All, None)).await;
         assert!(end.complete && more.len() > rows.len());
         let repaired = world.history.repair(world.wallets[0]).await.unwrap();
-        // A way that sees less says nothing about it.
+        // A way that sees less proves nothing about it.
         assert!(repaired.unseen <= 1 && repaired.missing == 0, "{way:?} {repaired:?}");
         let is_alone = matches!(way, Way::Logs | Way::Lists | Way::Events);
         assert!(repaired.unseen == 1 || !is_alone, "{way:?}");

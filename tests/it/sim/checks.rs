@@ -1,4 +1,4 @@
-//! What must hold at every moment.
+//! The invariants that must hold at every moment.
 
 use std::collections::HashSet;
 
@@ -91,12 +91,12 @@ impl World {
         }
     }
 
-    /// Whether a walk holds all rows that nodes let one know of.
+    /// Whether a walk holds all rows that the nodes reveal.
     pub(super) fn is_whole(&self, client: &Client, head: Height) -> bool {
         client.walk.rows >= self.wanted(client.wallet, &client.filter, head)
     }
 
-    /// Rows that nodes let one know of, all in all.
+    /// The number of rows that the nodes reveal.
     fn wanted(&self, wallet: usize, filter: &Filter, head: Height) -> usize {
         let truths = self.truths.borrow();
         let truth = truths[wallet].below(head).iter();
@@ -137,7 +137,7 @@ impl World {
         format!("{lost:?} of {:?}", record.coverage.spans())
     }
 
-    /// Whether nothing of what is covered is in doubt.
+    /// Whether no covered height is in doubt.
     pub(super) fn accepts_all(&self, wallet: usize) -> bool {
         let view = self.store.view().unwrap();
         let record = now(view.wallet(&self.wallets[wallet])).unwrap();
@@ -146,7 +146,7 @@ impl World {
         })
     }
 
-    /// Heights of which the service says that nothing of them is in doubt.
+    /// Whether the service reports a height as covered without doubt.
     fn covered(&self, coverage: &Coverage, height: Height) -> bool {
         let mut spans = coverage.spans().iter();
         let span = spans.find(|span| (span.low..=span.high).contains(&height));
@@ -253,8 +253,8 @@ impl World {
         assert_eq!(known.next(), None, "covered and not stored");
     }
 
-    /// Each trade that a key was handed counts once; a crash may forget some, and what comes late
-    /// into heights that were handed out is not counted.
+    /// Each trade that a key received counts once. A crash may lose some counts, and late rows in
+    /// heights that were delivered are not counted.
     pub(super) fn check_usage(&self, key: KeyId) {
         let Ok(used) = now(self.history.usage(key)) else { return };
         let handed = self.handed.borrow().get(&key).map_or(0, HashSet::len);
@@ -267,7 +267,7 @@ impl World {
     }
 }
 
-/// A row that is not the one it should be: what it is instead, and where the other one is.
+/// Describes an unexpected row, and where the expected one is.
 fn difference(row: &Row, fact: &Fact, rows: &[Row], truth: &[Fact]) -> String {
     let place = |id: (TxId, u16)| {
         let reported = rows.iter().position(|row| (row.trade.key.tx, row.trade.key.leg) == id);

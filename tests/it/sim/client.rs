@@ -1,4 +1,4 @@
-//! Clients that stream, page, hang up, lose what they got last, and come back.
+//! Clients that stream, page, disconnect, lose their last answer, and come back.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(super) struct Client {
     pub(super) key: KeyId,
     /// Rows of a page; `None` streams.
     page: Option<u64>,
-    /// One in so many steps is its last before it hangs up.
+    /// It disconnects after one step in this many.
     hasty: u64,
     pub(super) filter: Filter,
     dice: Dice,

@@ -19,7 +19,7 @@ impl JumpClock {
         Self { right: TestClock::start(), ahead_ms: Arc::default() }
     }
 
-    /// By how much it is ahead of the time from now on.
+    /// Sets by how much it is ahead of the real time from now on.
     pub(super) fn set_ahead(&self, by: Duration) {
         self.ahead_ms.store(u64::try_from(by.as_millis()).unwrap(), Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! An index or a gateway that leaves out one transaction that the wallet sent, in every answer: only the
+//! An index or a gateway omits one transaction that the wallet sent, in every answer: only the
 //! number of sent transactions shows it. And nodes that count wrongly.
 
 use std::time::Duration;

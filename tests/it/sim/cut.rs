@@ -1,5 +1,5 @@
-//! Nodes that do not keep the beginning of a chain: what lies above is served, the cut is named with
-//! its height, and goes away with the nodes that had it.
+//! Nodes that do not keep the beginning of a chain: rows above are served, the cut is reported with
+//! its height, and disappears with nodes that have the rest.
 
 use std::time::Duration;
 
@@ -97,7 +97,7 @@ async fn pages(world: &World, rows: &[(Height, String)], first: Height) {
     assert_eq!(paged, rows);
 }
 
-/// The nodes are filled in: the history becomes complete by itself.
+/// The nodes get their old blocks back: the history becomes complete by itself.
 async fn heals(world: &World, rows: usize) {
     world.peers.iter().for_each(super::peer::Peer::make_well);
     for _ in 0..8 {

@@ -1,4 +1,4 @@
-//! Chance out of one number.
+//! A random number generator from one seed.
 
 /// splitmix64
 #[derive(Debug, Clone)]

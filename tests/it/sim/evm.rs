@@ -20,7 +20,7 @@ use super::peer::{Peer, Role};
 use super::way::Way;
 use super::world::{Seeded, setup};
 
-/// A chain that is so young is searched for events in a moment.
+/// The head of a chain short enough to be searched for events quickly.
 const HEAD: u64 = 400_000;
 
 pub(super) fn seeded(way: Way, registry: &Registry, seed: u64, dice: &mut Dice) -> Seeded {
@@ -46,7 +46,7 @@ pub(super) fn seeded(way: Way, registry: &Registry, seed: u64, dice: &mut Dice) 
         .map(|at: u64| {
             let plan = plan(&model, dice);
             let plan = if counted { without_code(plan, seed) } else { plan };
-            // Of a single block a node that cuts its answers hides the rest.
+            // A node that truncates its answers would hide the rest of a single block.
             let crowd = plan.crowd.filter(|_| !cuts);
             let plan = WalletPlan { only: only.or(plan.only), crowd, ..plan };
             Wallet { chain: chain.id, address: model.add_named(&format!("wallet {at}"), plan) }

@@ -1,5 +1,5 @@
-//! A client that follows the chain: the history, then each new row once, oldest first. A row that
-//! comes late ends its walk with a word, and it begins anew.
+//! A client that follows the chain: the history, then each new row once, oldest first. A late row
+//! ends its walk with an error, and it starts again.
 
 use std::time::Duration;
 

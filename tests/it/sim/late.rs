@@ -1,5 +1,5 @@
-//! A row that comes late while a client follows the chain: no cursor says where it belongs, so that
-//! its walk ends with a word, and a new one has the row.
+//! A row that comes late while a client follows the chain. No cursor can place it, so the walk ends
+//! with an error, and a new one has the row.
 
 use std::time::Duration;
 

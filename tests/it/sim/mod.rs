@@ -1,13 +1,13 @@
-//! The whole engine in one process, on paused time, from one number: a chain with faulty nodes, a
-//! disk that loses power, clients that come and go. With any of it, a client's walk is a part of
-//! the truth from its top, `complete` is said only when it is so, and once the faults stop everything
-//! is there within a bounded number of requests. The chain is Solana, an EVM chain or Tron, each by
-//! the ways in which its transactions can be found.
+//! The whole engine in one process, on paused time, from one seed: a chain with faulty nodes, a
+//! disk that loses power, clients that come and go. At all times a client's walk is a prefix of the
+//! truth, and `complete` is reported only when it is true. Once the faults stop, everything is
+//! delivered within a limited number of requests. The chain is Solana, an EVM chain or Tron, each
+//! by all of its ways of discovery.
 //!
-//! A usual run takes a tenth of the seeds, with `BLOTTER_SIM_LONG` set, as in the gate, all of them;
-//! `BLOTTER_SIM_SEEDS=17 cargo test --test it sim` repeats one seed, `=0..100000` runs long;
-//! `BLOTTER_SIM_WAYS=logs,lists` runs some ways alone; with `BLOTTER_SIM_STOP` set, the first seed
-//! that fails ends the run, and with `BLOTTER_SIM_SHOW` what is wrong with each endpoint is printed.
+//! A usual run takes a tenth of the seeds; with `BLOTTER_SIM_LONG` set, as in the gate, all of
+//! them. `BLOTTER_SIM_SEEDS=17 cargo test --test it sim` repeats one seed, `=0..100000` runs long;
+//! `BLOTTER_SIM_WAYS=logs,lists` runs only some ways. With `BLOTTER_SIM_STOP` set, the first
+//! failing seed ends the run; with `BLOTTER_SIM_SHOW` the faults of each endpoint are printed.
 #![expect(clippy::print_stderr, reason = "a seed that failed is printed at once")]
 
 mod audit;
@@ -61,7 +61,7 @@ const KEPT_SEEDS: &[u64] = &[
     240, 260, 301, 331, 357, 404, 448, 489, 624, 646, 707, 729, 774, 1152, 1173, 1229, 1232, 1881,
     3696, 4145, 4622,
 ];
-/// Walks of a client until it has all, once nothing fails any more.
+/// How many walks a client gets until it must have everything, once nothing fails any more.
 const CALM_TRIES: usize = 60;
 /// Blocks that lists may lag behind at most.
 const LISTED: u64 = 200;
@@ -153,7 +153,7 @@ async fn simulate(way: Way, seed: u64) -> Seen {
     Seen { rows, requests: world.requests(), faults, crashes: world.crashes }
 }
 
-/// A while in which anything may fail, and its end.
+/// A period in which anything may fail, and its end.
 async fn turmoil(
     world: &mut World,
     (clients, follower): (&mut [Client], &mut Option<Follower>),
@@ -210,7 +210,7 @@ fn solana_troubles(world: &mut World, dice: &mut Dice) {
         let mut apart = Dice::new(dice.clone().next(), 510);
         options.list_lag = if apart.one_in(4) { apart.pick(&[1, 6, 150, 5000]) } else { 0 };
         options.full_pages_lag = if apart.one_in(8) { apart.pick(&[6, 5000]) } else { 0 };
-        // What nodes without extended metadata, or of another make, do not give.
+        // Fields that nodes without extended metadata, or of another client, do not return.
         let lacks: [&[&str]; 8] =
             [&["innerInstructions", "logMessages"], &["owner"], &[], &[], &[], &[], &[], &[]];
         let nulled = apart.pick(&lacks);
@@ -240,7 +240,7 @@ async fn refill(world: &mut World) {
     }
 }
 
-/// The process is killed, the power goes, it is stopped in order, or it goes on.
+/// The process is killed, loses power, is stopped in order, or continues.
 async fn end(world: &mut World, dice: &mut Dice) {
     let kept =
         [Kept::Nothing, Kept::All, Kept::Header, Kept::Some(dice.next()), Kept::Some(dice.next())];
@@ -254,7 +254,7 @@ async fn end(world: &mut World, dice: &mut Dice) {
     world.disk.keep_well();
 }
 
-/// Nothing fails any more: every client gets everything, and then all is quiet.
+/// Nothing fails any more: every client gets everything, and then no requests are made.
 async fn calm(world: &mut World, (clients, follower): (&mut [Client], &mut Option<Follower>)) {
     trouble::say("calm");
     refill(world).await;
@@ -264,11 +264,11 @@ async fn calm(world: &mut World, (clients, follower): (&mut [Client], &mut Optio
     }
     trouble::end(world);
     if world.forked {
-        // What was looked at right before the chain was replaced counts as fresh for as long.
+        // A check right before the reorg counts as fresh for this long.
         sleep(FRESHNESS).await;
     }
     let target = world.chain.head();
-    // Lists are read as far up as they are known to be whole.
+    // Lists are read only up to where they are known to be complete.
     world.chain.advance(if world.way.has_doubts() { LISTED } else { SKIPPED });
     world.learn();
     let before = world.requests();
@@ -293,7 +293,7 @@ async fn calm(world: &mut World, (clients, follower): (&mut [Client], &mut Optio
     valued(world).await;
     for wallet in 0..world.wallets.len() {
         world.check_store(wallet);
-        // What no client asked for in the end may have been evicted, or be stored in parts.
+        // Wallets without a client at the end may have been evicted, or be partially stored.
         let asks = |client: &Client| client.wallet == wallet && client.filter.is_none();
         if clients.iter().any(asks) {
             world.check_all(wallet, target);
@@ -309,8 +309,8 @@ async fn calm(world: &mut World, (clients, follower): (&mut [Client], &mut Optio
     assert_eq!(world.history.metrics().worker_panics.get(), 0);
 }
 
-/// Requests that it takes to search all blocks for each wallet, by nodes that take ranges of so many
-/// blocks: what no wallet has read before is read then.
+/// The requests needed to search all blocks for each wallet, at nodes with ranges of this many
+/// blocks, since wallets that were never read are read now.
 fn ranges_max(world: &World) -> u64 {
     /// Logs from the wallet, to it and of it, with a head: one call each; two answers to each range.
     const CALLS: u64 = 4;
@@ -362,11 +362,10 @@ async fn finish(world: &World, client: &mut Client, target: Height, strict: bool
     }
 }
 
-/// One transaction is given by no node, and never will be: all others come, and the end says that it
-/// is not complete.
+/// One transaction is never returned by any node: all others come, and the end is not complete.
 async fn finish_poisoned(world: &World, client: &mut Client, target: Height) {
     for tries in 0.. {
-        // A walk that cannot end keeps its head: only a new one asks for newer heights.
+        // A walk that cannot end keeps its head: only a new walk requests newer heights.
         client.walk = client::Trail::default();
         let last = walk_on(world, client).await;
         let head = client.walk.cursor.and_then(|cursor| cursor.head);

@@ -1,4 +1,4 @@
-//! Single refusals: each of a chain with one endpoint of a kind, each for a moment.
+//! Single refusals, each for a moment, on a chain with one endpoint of each kind.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Clients that have less time than a look for newer heights takes.
+//! Clients that wait less than a request for newer heights takes.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use super::{finish, finish_poisoned};
 use crate::support::truth::Fact;
 use crate::support::world::World as Plain;
 
-/// A page waits two seconds for newer heights. A new transaction that no node gives holds such a look
-/// up for longer: it is finished all the same, and the next page has what is new.
+/// A page waits two seconds for newer heights. A new transaction that no node returns delays their
+/// read for longer: it completes all the same, and the next page has the new rows.
 #[tokio::test(start_paused = true)]
 async fn pages_alone_come_past_a_new_transaction_that_no_node_gives() {
     for way in [Way::Logs, Way::Explorer, Way::Transfers, Way::Lists] {
@@ -36,8 +36,8 @@ async fn pages_alone_come_past_a_new_transaction_that_no_node_gives() {
     }
 }
 
-/// One of several transactions of a block comes alone, after the others were stored: it has its place
-/// among them.
+/// One of several transactions of a block comes late, after the others were stored, and is placed
+/// in order.
 #[tokio::test(start_paused = true)]
 async fn a_transaction_that_comes_late_has_its_place_in_its_block() {
     for way in [Way::Logs, Way::Explorer, Way::Transfers, Way::Lists] {

@@ -1,4 +1,4 @@
-//! What is known to fail today (issue 16). A way leaves this list with its last failing seed.
+//! Ways that are known to fail (issue 16). A way leaves this list with its last failing seed.
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
-//! One endpoint of a kind refuses everything, some methods, or everything from some request on, by
-//! one class of refusal or by unknown bodies, next to a good one: no history is called complete that
-//! is not, and all rows come within the time that the good endpoint allows.
+//! One endpoint of a kind refuses everything, some methods, or everything after some requests, by
+//! one class of refusal or by unknown bodies, next to a good one. No incomplete history is reported
+//! complete, and all rows come within the time that the good endpoint needs.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,11 +21,11 @@ const WAYS: [Way; 7] =
     [Way::Solana, Way::Logs, Way::Explorer, Way::Transfers, Way::Portal, Way::Lists, Way::Events];
 /// Of each way; `BLOTTER_SIM_REFUSALS` asks for more.
 const SEEDS: u64 = 12;
-/// By so much a load may take longer than without any refusal.
+/// A load may take this many times as long as without a refusal.
 const TIMES_MAX: u32 = 4;
 const MORE_MAX: Duration = Duration::from_secs(60);
-/// By events, where heights that the other endpoint alone showed are read again after a while (232 s
-/// were seen in 180 loads).
+/// The extra time by events, where heights that only the other endpoint showed are read again (232
+/// s were seen in 180 loads).
 const MORE_BY_EVENTS_MAX: Duration = Duration::from_secs(300);
 
 /// Which of a world's endpoints refuses, by what, and what it refuses.
@@ -147,7 +147,7 @@ fn method(request: &Request) -> Option<String> {
     Some(first["method"].as_str()?.to_owned())
 }
 
-/// How long it takes until all is read, and nothing false was said on the way.
+/// The time until all is read; checks that nothing false was reported on the way.
 async fn load(way: Way, bad: Option<Bad>) -> Duration {
     let world = World::doubled(way, bad);
     let mut client = Client::new(0, 1, 1);

@@ -1,5 +1,4 @@
-//! Reorganisations of every depth, by each way of reading: after the next look at the chain each
-//! row is one of the chain as it is now.
+//! Reorgs of every depth, by each way of reading: after the next read each row is on the new chain.
 
 use tokio::time::sleep;
 
@@ -20,7 +19,7 @@ async fn check(way: Way, depth: usize) {
     finish(&world, &mut Client::new(0, 1, 1), target, true).await;
     super::trouble::say(&format!("{} {depth} deep", way.name()));
     assert!(world.reorganise_at(0, depth), "the wallet has fewer than {depth} trades");
-    // The truth is the chain's as it is now: nothing of the old one may be left.
+    // The truth is the current chain: no row of the old one may be left.
     world.forked = false;
     sleep(FRESHNESS).await;
     finish(&world, &mut Client::new(1, 2, 1), target, true).await;

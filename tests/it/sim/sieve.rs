@@ -6,7 +6,8 @@ use super::dice::Dice;
 use super::world::World;
 use crate::support::truth::Fact;
 
-/// A filter that lets some rows through and others not, where the wallet has any; none of most seeds.
+/// A filter that passes some rows and rejects others, if the wallet has both; most seeds have no
+/// filter.
 pub(super) fn choose(world: &World, wallet: usize, dice: &mut Dice) -> Filter {
     let all = Filter::default();
     let truths = world.truths.borrow();
@@ -25,7 +26,7 @@ pub(super) fn choose(world: &World, wallet: usize, dice: &mut Dice) -> Filter {
     }
 }
 
-/// A `from` that new rows are still to reach; none of most seeds.
+/// A `from` that new rows have not reached yet; most seeds have none.
 pub(super) fn ahead(world: &World, wallet: usize, dice: &mut Dice) -> Option<Filter> {
     let truths = world.truths.borrow();
     let UnixSeconds(newest) = truths[wallet].all().first()?.time;

@@ -28,7 +28,7 @@ pub(super) struct Settings {
 /// Seeds from here on have nodes whose pages of full transactions lie.
 pub(super) const LIARS_FROM: u64 = 10_000;
 
-/// Pages that hold the newest slots alone, or what names the wallet, and say nothing of it.
+/// Pages that have only the newest slots, or only entries that name the wallet, without saying so.
 fn lie(options: &mut NodeOptions, dice: &mut Dice) {
     options.transactions_for_address = true;
     if dice.one_in(3) {

@@ -1,7 +1,8 @@
-//! What goes wrong at the endpoints of EVM chains and of Tron for a while.
+//! The faults of endpoints of EVM chains and of Tron, for a while.
 //!
-//! Each endpoint may fail loudly. Of those of one kind only one answers falsely without a sign at a
-//! time; where it is the only one, false answers are transient (see [`Faults::transient`]).
+//! Any endpoint may fail with an error. Of the endpoints of one kind, at most one at a time returns
+//! false answers without a sign; if it is the only one, its false answers are transient (see
+//! [`Faults::transient`]).
 
 use std::time::Duration;
 
@@ -63,8 +64,7 @@ fn show(peer: &Peer, lies: bool, faults: &Faults) {
     say(&format!("{:?} {lies}\n    {faults:?}", peer.role));
 }
 
-/// All endpoints work again, and give everything; a node may stay without old blocks where another
-/// one has them.
+/// All endpoints work again and return everything; a node may lack old blocks if another has them.
 pub(super) fn end(world: &World) {
     world.set_faults(Faults::none);
     world.peers.iter().for_each(Peer::make_well);
@@ -166,8 +166,8 @@ fn refused(role: &Role, dice: &mut Dice) -> Vec<(&'static str, Refusal)> {
     (0..count).map(one).collect()
 }
 
-/// Blocks of an explorer's lists that stand still for long. Tron's busy accounts are not shown often
-/// enough by the demo for that.
+/// By how many blocks an explorer's lists lag when they have stopped for long. On Tron the demo
+/// does not return busy accounts often enough for that.
 const FAR: u64 = 60_000;
 
 /// How far an endpoint lags, and what it does not keep.
@@ -215,8 +215,8 @@ fn options(peer: &Peer, (lies, hidden): (bool, Option<u64>), chain: &Chain, dice
     }
 }
 
-/// A nonce: each list of each index lacks what wallets sent with it. The number of sent transactions
-/// alone shows it, where nodes keep old states.
+/// A nonce whose transactions every index omits. Only the number of sent transactions shows it, if
+/// nodes keep old states.
 fn hidden_nonce(world: &World) -> Option<u64> {
     let mut dice = Dice::new(world.chain.head(), 9);
     let keeps_states = world.peers.iter().all(|peer| match &peer.role {
@@ -227,8 +227,8 @@ fn hidden_nonce(world: &World) -> Option<u64> {
     is_hidden.then(|| dice.range(0, 40))
 }
 
-/// Some transaction of a wallet that nodes do not give, though lists name it: they answer that there
-/// is none, or fail on it, for a while or for ever. Solana's nodes only fail.
+/// A transaction of a wallet that nodes do not return although lists name it: they return null or
+/// fail on it, for a while or for ever. Solana's nodes only fail.
 pub(super) fn withhold(world: &mut World, dice: &mut Dice) {
     if world.poison.is_some() {
         return fail_on(world, world.failing);

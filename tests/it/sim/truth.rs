@@ -1,4 +1,4 @@
-//! What a wallet's rows are, by the chain's model: in every version that the chain ever had.
+//! A wallet's rows by the chain's model, in every version that the chain ever had.
 
 use std::collections::HashSet;
 
@@ -7,8 +7,8 @@ use blotter::domain::{Address, Height, Row, TxId};
 use super::chain::Chain;
 use crate::support::truth::Fact;
 
-/// Which row it is, wherever it stands in its block: a late one that joins it may give it another
-/// place.
+/// The identity of a row, without its index in the block, which a late row of the same block may
+/// change.
 pub(super) type Mark = (Address, TxId, u16);
 
 #[derive(Debug)]

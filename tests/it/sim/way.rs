@@ -42,7 +42,7 @@ impl Way {
         self != Self::Solana
     }
 
-    /// Requests that nothing is spent beyond once nothing fails any more.
+    /// The limit of requests once nothing fails any more.
     pub(super) fn requests_max(self, transactions: u64) -> u64 {
         match self {
             Self::Solana => 600 + 4 * transactions,
@@ -53,7 +53,7 @@ impl Way {
         }
     }
 
-    /// What no configured way of this world shows.
+    /// The doubts that no configured way of this world can settle.
     pub(super) fn blind(self) -> Doubts {
         match self {
             Self::Events => Doubts::TRC10,

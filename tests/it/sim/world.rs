@@ -47,7 +47,7 @@ pub(super) struct Setup {
     pub(super) only: Option<TradeKind>,
 }
 
-/// What a seed makes before any service runs.
+/// The world that a seed creates before any service runs.
 pub(super) struct Seeded {
     pub(super) chain: Chain,
     pub(super) peers: Vec<Peer>,
@@ -67,7 +67,7 @@ pub(super) struct World {
     pub(super) disk: Disk,
     /// Which trades each key was ever handed.
     pub(super) handed: RefCell<BTreeMap<KeyId, HashSet<Mark>>>,
-    /// Usage may be behind what was handed out: a crash forgot some.
+    /// Usage may be behind what was delivered, because a crash lost counts.
     pub(super) forgot: bool,
     /// The chain was replaced at some time.
     pub(super) forked: bool,
@@ -172,7 +172,7 @@ impl World {
         }
     }
 
-    /// Ends the process without a word and starts it on what the disk kept.
+    /// Kills the process and starts it on what the disk kept.
     pub(super) async fn crash(&mut self, kept: Kept) {
         let image = self.disk.image(kept);
         self.history.stop();
@@ -252,8 +252,8 @@ impl World {
         self.fork_at(from);
     }
 
-    /// Room for less than is stored: wallets that are not in use are evicted, and where none is, loads
-    /// end with an error.
+    /// Limits the store to less than it holds: wallets that are not in use are evicted; if there
+    /// are none, loads end with an error.
     pub(super) fn crowd(&self, dice: &mut Dice) {
         let max = u64::try_from(self.disk.bytes()).unwrap() / 100 * dice.pick(&[50, 90, 100]);
         self.history.set_capacity(Capacity { max_bytes: Some(max), min_free_bytes: 0 });
@@ -276,7 +276,7 @@ impl World {
         self.peers.iter().map(|peer| peer.node.stats().requests).sum()
     }
 
-    /// No endpoint was asked for more at once than it is configured for.
+    /// No endpoint got more concurrent requests than it is configured for.
     pub(super) fn check_manners(&self) {
         for (peer, (concurrency, batch)) in self.peers.iter().zip(&self.setup.endpoints) {
             let (stats, usual) = (peer.node.stats(), PoolLimits::default());

@@ -32,7 +32,7 @@ fn limit(reply: &Reply, wallet: &str, mint: &str) -> i128 {
         reply.groups.iter().filter(|group| reply.net(wallet, group).contains_key(mint)).collect();
     let signs = reply.keys.iter().take(reply.signers).any(|key| key == wallet);
     let keys: BTreeSet<&String> = reply.keys.iter().collect();
-    // A key that stands twice is not what nodes send; which one is meant is not said.
+    // Nodes never send a key twice; which one counts would be undefined.
     let plain = !reply.strange && keys.len() == reply.keys.len();
     if plain && signs && moving.len() == 1 {
         reply.change(wallet, mint).abs()

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use redb::{BackendError, StorageBackend};
 
-/// Bytes that reach a disk together or not at all.
+/// The bytes of a sector, which are written together or not at all.
 const SECTOR_BYTES: usize = 512;
 
 /// Clones share the disk.
@@ -26,7 +26,7 @@ struct State {
     syncs: u64,
     /// Writes, changes of length and syncs.
     changes: u64,
-    /// The power goes while this sync runs: it and all that follows fail.
+    /// Power is lost during this sync: it and all later changes fail.
     power_off_at_sync: Option<u64>,
     failing_changes: Range<u64>,
     reads_fail: bool,
@@ -41,7 +41,7 @@ enum Change {
     Len(usize),
 }
 
-/// What of the changes since the last sync was on the disk when the power went.
+/// Which of the changes since the last sync are on the disk after the power loss.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kept {
     Nothing,
@@ -83,7 +83,7 @@ impl Disk {
         state.capacity = None;
     }
 
-    /// Whether the power went.
+    /// Whether the power is off.
     pub(crate) fn is_off(&self) -> bool {
         self.lock().check_power().is_err()
     }

@@ -1,4 +1,4 @@
-//! Bytes from outside in ruins, from a seed: what nodes, proxies and attackers may send.
+//! Corrupts input, from a seed: what nodes, proxies and attackers may send.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -91,12 +91,12 @@ pub(crate) fn mangle(bytes: &mut Vec<u8>, dice: &mut Dice) {
     }
 }
 
-/// Another transport, of whose answers some are in ruins.
+/// Wraps a transport and corrupts some of its answers.
 #[derive(Debug)]
 pub(crate) struct Mangled {
     pub(crate) inner: Arc<dyn Transport>,
     pub(crate) dice: Mutex<Dice>,
-    /// Of a hundred answers.
+    /// How many of a hundred answers are corrupted.
     pub(crate) share: usize,
     /// How many were.
     pub(crate) changed: AtomicU64,

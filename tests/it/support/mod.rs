@@ -1,4 +1,4 @@
-//! What several tests build on.
+//! Helpers that several tests share.
 
 pub(crate) mod arms;
 pub(crate) mod bounds;

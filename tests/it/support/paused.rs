@@ -1,4 +1,4 @@
-//! What a whole service in one process stands on while time is paused. The bench of loading uses
+//! Clock and disk for a whole service in one process on paused time. The loading benchmark uses
 //! this file too.
 
 use std::sync::{Arc, Mutex};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// Nothing here takes a tenth of it; it only bounds a hang.
+/// A time limit against hangs; nothing here takes a tenth of it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Ran {
@@ -141,7 +141,7 @@ impl Server {
         Answer { status, head: head.to_owned(), body }
     }
 
-    /// The word of stderr behind another one.
+    /// The word that follows `before` on stderr.
     pub(crate) fn printed(&self, before: &str) -> String {
         let mut words = self.stderr.split_whitespace().skip_while(|word| *word != before).skip(1);
         words.next().unwrap().to_owned()

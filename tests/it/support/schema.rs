@@ -1,12 +1,12 @@
-//! Holds a JSON value against a schema of the `OpenAPI` document: the words that the document uses,
-//! and no others, so that none is passed over.
+//! Checks a JSON value against a schema of the `OpenAPI` document. Only the keywords that the
+//! document uses are known, so that none is ignored.
 
 use serde_json::Value;
 
-/// Words that say nothing about what is valid.
+/// Keywords that do not constrain a value.
 const NOTES: [&str; 5] = ["description", "examples", "default", "title", "example"];
 
-/// What does not fit, by where it stands.
+/// Every violation, with its place.
 pub(crate) fn check(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     check_at(document, schema, value, "$")
 }

@@ -1,4 +1,4 @@
-//! What the rows of a wallet of the demo Solana must say, by the chain's model.
+//! The expected rows of a demo wallet, by the chain's model.
 
 use blotter::demo::evm::{EvmModel, TradeKind, TrueTrade as EvmTrade};
 use blotter::demo::solana::{SolanaModel, TrueTrade};
@@ -29,7 +29,7 @@ pub(crate) struct Fact {
     stated: Option<Units>,
     /// What its dollars are worth at the price of its slot.
     by_price: Option<Units>,
-    /// The least and the most that trades around it say of its tokens.
+    /// The lowest and the highest value by trades of the same token around it.
     by_token: Option<(Units, Units)>,
 }
 
