@@ -44,7 +44,7 @@ impl EvmSource {
         }
         let receipts: Vec<Call> = blocks.iter().map(|height| receipts_call(*height)).collect();
         let wholes: Vec<Call> = blocks.iter().map(|height| block_call(*height, true)).collect();
-        // What is not given is asked for by its hash.
+        // Missing transactions are queried by hash.
         let (pool, options) = (&self.inner.pool, &options.failing_soon());
         let (receipts, wholes) =
             join(pool.batch(&receipts, options), pool.batch(&wholes, options)).await;

@@ -163,14 +163,15 @@ impl ExplorerLister {
         window
     }
 
-    /// Whether the next window waits for that look: the newest one does not, unless it is the last.
+    /// Whether the next window waits for that check: the newest one does not, unless it is the
+    /// last.
     fn needs_start(&self) -> bool {
         let is_last = |window: Window| window.low <= self.low;
         let next = || self.merge.clone().take(&self.client.subject, self.calls_until());
         self.delivered.is_some() || next().is_some_and(is_last)
     }
 
-    /// Looks how far down the lists of those go who gave the newest pages.
+    /// Checks how far down the lists of the endpoints go that returned the newest pages.
     async fn check_start(&mut self) {
         if self.start.is_none() && self.is_top_checked {
             let looks = self.top.iter().map(|id| self.client.index_start(*id, self.high));

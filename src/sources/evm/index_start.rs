@@ -1,7 +1,8 @@
-//! How far down the lists of an index go. One that was begun anew, or whose list was, answers with
-//! empty pages below that height, as for an account without history. What nodes show of a few low
-//! heights must be listed there: who gave wrapped coin has a row of tokens, its transaction is its
-//! sender's, and who unwrapped some was paid by an inner call.
+//! Finds how far down an index's lists go. An index, or one of its lists, that was rebuilt from a
+//! later block returns empty pages below it, as for an account without history. Events that nodes
+//! return for a few low heights must therefore be listed: a sender of wrapped coin has a token row,
+//! its transaction is in its sender's list, and an account that unwrapped coin was paid by an inner
+//! call.
 
 use std::time::Duration;
 
@@ -20,22 +21,22 @@ use crate::decode::evm::{Account, TRANSFER, WITHDRAWAL};
 use crate::domain::{Height, lock};
 use crate::rpc::{Call, EndpointId, Pool};
 
-/// Heights that are looked at, from the lowest up, in parts of the newest one that is listed.
+/// The checked heights, lowest first, in parts of the newest listed height.
 const PLACES: [u64; 5] = [1, 4, 16, 32, 60];
 const PARTS: u64 = 64;
-/// Blocks that are searched for an event at each of them; some nodes take ten at most.
+/// Blocks that are searched for events at each height; some nodes accept ten at most.
 const BLOCKS: [u64; 3] = [1, 10, 100];
-/// Events at one place, of which the lists must show one.
+/// Events per height, of which the lists must contain at least one.
 const EVENTS: usize = 3;
-/// A look that takes longer decides nothing.
+/// A check that takes longer decides nothing.
 const LOOK_MAX: Duration = Duration::from_secs(3);
-/// How long a look counts: one that found all lists whole, one that failed or took too long, which
-/// leaves what was known before, and any other.
+/// How long a check is valid: if all lists were complete; if it failed or took too long, in which
+/// case the earlier result stays; and otherwise.
 const WHOLE_FOR: Duration = Duration::from_secs(3_600);
 const SLOW_FOR: Duration = Duration::from_secs(600);
 const OPEN_FOR: Duration = Duration::from_secs(60);
 
-/// What a node shows at a low height.
+/// An event that a node returned for a low height.
 struct Shown {
     /// An account that must have rows in that block.
     account: Account,
@@ -44,13 +45,14 @@ struct Shown {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Of transactions and tokens, by transfers.
+    /// The lists of transactions and of tokens, checked by transfers.
     Rows,
     Calls,
 }
 
 impl ListClient {
-    /// How far down an endpoint's lists go, as far as nodes show it; `high`: a height that it has.
+    /// How far down an endpoint's lists go, as far as nodes show it. `high`: a height that the
+    /// endpoint has.
     pub(super) async fn index_start(&self, endpoint: EndpointId, high: Height) -> IndexStart {
         let Some(nodes) = &self.nodes else { return IndexStart::default() };
         let known = || lock(&self.abilities.starts).get(&endpoint).copied();
@@ -63,12 +65,12 @@ impl ListClient {
             return start;
         }
         let before = known().map(|(start, _)| start).unwrap_or_default();
-        // What holds of an index does not hang on the heights of one read.
+        // The result for an index must not depend on the heights of one read.
         let newest = |list| self.abilities.reach.newest(endpoint, list);
         let high = ExplorerList::ALL.into_iter().filter_map(newest).fold(high, Height::max);
         let rows = self.first_height(nodes, (endpoint, Kind::Rows), high);
         let calls = async {
-            // Where it lists none at all, that is known.
+            // An index without any list of calls is known by other means.
             if self.abilities.may_have_no_calls(Discovery::Explorer) {
                 return Some(0);
             }
@@ -87,8 +89,9 @@ impl ListClient {
         start
     }
 
-    /// The lowest of the places at which lists show what nodes do; 0 where it is the first one that
-    /// nodes show anything of. `None` where a page of the list fails, or all nodes at every place.
+    /// The lowest checked height at which the lists contain the events; 0 if that is the first
+    /// height with any events. `None` if a page of the list fails, or all nodes fail at every
+    /// height.
     async fn first_height(
         &self,
         nodes: &Pool,
@@ -111,7 +114,7 @@ impl ListClient {
         is_answered.then_some(if is_lacking { Height::MAX } else { 0 })
     }
 
-    /// A few events at a place, in as few blocks as have some; `None` where no node answers.
+    /// A few events at a height, searched in as few blocks as possible; `None` if no node answers.
     async fn shown_at(&self, nodes: &Pool, kind: Kind, place: Height) -> Option<Vec<Shown>> {
         let mut is_answered = false;
         for blocks in BLOCKS {
@@ -122,7 +125,7 @@ impl ListClient {
                 let shown = logs.into_iter().flatten().filter_map(|log| shown(kind, log));
                 let mut shown: Vec<Shown> = shown.collect();
                 if !shown.is_empty() {
-                    // Others may be false tokens, which an index may hide.
+                    // Other contracts may be fake tokens, which an index may hide.
                     let wrapped = self.subject.chain.wrapped_native.bytes();
                     shown.sort_by_key(|one| one.log.address != *wrapped);
                     let apart = shown.len().div_ceil(EVENTS);
@@ -133,7 +136,7 @@ impl ListClient {
         is_answered.then(Vec::new)
     }
 
-    /// Queries for events of the wrapped coin; first for tokens that left a reference pool.
+    /// Queries for events of the wrapped coin, transfers from a reference pool first.
     fn queries(&self, kind: Kind, range: (Height, Height)) -> Vec<Call> {
         let chain = &self.subject.chain;
         let topic0 = hex_text(if kind == Kind::Rows { &TRANSFER } else { &WITHDRAWAL });
@@ -146,7 +149,7 @@ impl ListClient {
         of_pools.into_iter().chain([of_coin]).collect()
     }
 
-    /// Whether an endpoint lists some of these; `None` where a failure leaves that open.
+    /// Whether an endpoint lists at least one of these; `None` if a failure leaves that open.
     async fn is_listed(
         &self,
         nodes: &Pool,
@@ -173,7 +176,7 @@ impl ListClient {
         (!is_open).then_some(false)
     }
 
-    /// Whether an event's transaction is listed of its sender; true where nodes do not have it.
+    /// Whether an event's transaction is in its sender's list; true if no node has the transaction.
     async fn has_sender(&self, nodes: &Pool, endpoint: EndpointId, log: &FoundLog) -> Option<bool> {
         let params = json!([hex_text(&log.hash)]);
         let answer = nodes.call("eth_getTransactionByHash", params, &self.options()).await.ok()?;
@@ -197,7 +200,7 @@ impl ListClient {
     }
 }
 
-/// Who gave or unwrapped the coin: not the account of zeros, which has no lists.
+/// The account that gave or unwrapped the coin, except the zero address, which has no lists.
 fn shown(kind: Kind, log: FoundLog) -> Option<Shown> {
     let is_empty = log.data.iter().all(|byte| *byte == 0);
     let account = match (kind, log.topics.as_slice()) {
@@ -226,12 +229,12 @@ mod tests {
 
     const ONE: EndpointId = EndpointId(0);
 
-    /// The wrapped coin, which the model lists rows of in each block.
+    /// The wrapped coin, for which the model lists rows in each block.
     fn coin() -> Account {
         subject().chain.wrapped_native.bytes().try_into().unwrap()
     }
 
-    /// A node that keeps logs from a block on: one of each kind in the first block of a search.
+    /// A node with logs from a block on: one of each kind in the first block of a search.
     fn node(logs_from: Height) -> Arc<ScriptedNodes> {
         nodes(move |_, method, params| {
             let filter = &params[0];
@@ -272,7 +275,7 @@ mod tests {
             (0, "txlistinternal", 3_500, start(0, 6_000)),
             (0, "tokentx", Height::MAX, start(Height::MAX, 0)),
             (0, "txlist", Height::MAX, start(Height::MAX, 0)),
-            // What nodes do not show is not missing.
+            // Events that nodes do not return cannot be missing.
             (2_000, "tokentx", 1_000, start(0, 0)),
             (Height::MAX, "tokentx", Height::MAX, start(0, 0)),
         ] {
@@ -287,7 +290,7 @@ mod tests {
         }
     }
 
-    /// What a look before it found counts on.
+    /// The result of the earlier check stays valid.
     #[tokio::test(start_paused = true)]
     async fn a_look_that_fails_decides_nothing() {
         let before = IndexStart { rows: 1_600, calls: 7 };
@@ -314,7 +317,7 @@ mod tests {
         assert_eq!(asked[0], asked[1]);
     }
 
-    /// What lies below is in doubt, whether the wallet has code or not.
+    /// Heights below are in doubt, whether the wallet has code or not.
     #[tokio::test(start_paused = true)]
     async fn windows_below_the_first_rows_of_an_index_are_in_doubt() {
         for (list, doubts) in [
@@ -328,7 +331,7 @@ mod tests {
             let windows = Lister::Explorer(Box::new(lister)).all().await;
             let first = NEAR_HEAD / PARTS * PLACES[3];
             assert!(windows.iter().any(|window| window.low < first));
-            // The newest window does not wait for the look.
+            // The newest window does not wait for the check.
             let newest = windows.first().map(|window| window.low).filter(|low| *low > 0);
             for window in windows.iter().filter(|window| Some(window.low) != newest) {
                 let expected = if window.low < first { doubts } else { Doubts::NONE };

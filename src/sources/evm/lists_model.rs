@@ -70,7 +70,7 @@ impl ModelTx {
 }
 
 defaults! {
-    /// How the index behaves.
+    /// The faults and limits of the index.
     #[derive(Debug, Clone)]
     pub(super) struct Ways {
         /// Rows or transfers of an answer, at most.
@@ -88,11 +88,11 @@ defaults! {
         pub(super) lag: HashMap<String, u64> = HashMap::new(),
         /// Blocks by which its lists are below the reported head.
         pub(super) list_lag: u64 = 0,
-        /// Every so-maniest answer to an account list is of a server so many blocks behind; 0:
-        /// none.
+        /// One in this many answers to an account list comes from a server this many blocks behind;
+        /// 0: none.
         pub(super) behind_every: usize = 0,
         pub(super) behind: u64 = 0,
-        /// The first answers to the list of calls, which refuse it.
+        /// This many first queries for the list of calls are refused.
         pub(super) refuses_calls: usize = 0,
         /// This host offers a list of calls without any row.
         pub(super) lists_no_calls_on: Option<&'static str> = None,
@@ -126,7 +126,7 @@ pub(super) struct Model {
     metadata_asked: AtomicUsize,
     traces_asked: AtomicUsize,
     busy_faults: AtomicUsize,
-    /// Blocks by which single lists are behind, for so many pages of the wallet.
+    /// Blocks by which single lists lag, until this many pages of the wallet were returned.
     fallen: Mutex<HashMap<&'static str, u64>>,
     fallen_pages: AtomicUsize,
     pub(super) abilities: Arc<Abilities>,
@@ -162,12 +162,12 @@ impl Model {
         ListClient { abilities: Arc::clone(&self.abilities), ..client(self.pool(hosts)) }
     }
 
-    /// One list is so many blocks behind from now on.
+    /// From now on one list lags by this many blocks.
     pub(super) fn fall(&self, action: &'static str, blocks: u64) {
         self.fallen.lock().unwrap().insert(action, blocks);
     }
 
-    /// No list is behind any more once so many pages of the wallet were given.
+    /// No list lags any more once this many pages of the wallet were returned.
     pub(super) fn rise_after(&self, pages: usize) {
         self.fallen_pages.store(pages, Ordering::Relaxed);
     }
@@ -271,7 +271,7 @@ impl Model {
         json!({"status": "1", "message": "OK", "result": rows})
     }
 
-    /// How far a list of the server that answers has come.
+    /// The height of a list on the server that answers.
     fn listed(&self, host: &str, action: &str) -> Height {
         let asked = self.lists_asked.fetch_add(1, Ordering::Relaxed) + 1;
         let every = self.ways.behind_every;
@@ -423,7 +423,7 @@ fn no_rows() -> Value {
     json!({"status": "0", "message": "No transactions found", "result": []})
 }
 
-/// What an action lists of a transaction, in its order.
+/// The rows of a transaction in the list that this action queries, in order.
 fn rows(tx: &ModelTx, action: &str) -> Vec<Value> {
     let row = |from: &Account, to: &Account, value: u64, more: Value| {
         let mut row = json!({

@@ -1,5 +1,5 @@
-//! Each lister against the model: random histories, caps, lag and trouble; what it finds is what
-//! the model's chain holds.
+//! Each lister against the model, over random histories, caps, lag and faults: it finds exactly
+//! what the model's chain holds.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -282,7 +282,7 @@ async fn an_endpoint_that_lags_is_not_believed_above_its_head() {
 async fn each_reports_its_own_head() {
     let lag = HashMap::from([("one".to_owned(), 30)]);
     let model = model(&[], 1_000, Ways { lag, ..Ways::default() });
-    // That of account lists is below what they are seen to hold.
+    // The head of account lists is below their newest rows.
     for (way, head) in [(Discovery::Explorer, 969), (Discovery::Portal, 970)] {
         let mut lister = Lister::of_model(way, &model, &["one"], (0, 1_000));
         assert_eq!(lister.head().await, Ok(Some(head)));
@@ -323,7 +323,7 @@ async fn a_small_wallet_is_read_with_few_requests() {
     {
         let model = model(&all, 40_000 + ABOVE, Ways::default());
         let mut lister = Lister::of_model(way, &model, &["one"], (0, 40_000));
-        // How far an index has come is asked for first, once a read.
+        // The height of an index is queried first, once per read.
         if let Lister::Explorer(lister) = &lister {
             lister.head().await.unwrap();
         }
@@ -365,7 +365,7 @@ async fn a_refused_list_of_calls_is_asked_again_and_then_in_doubt() {
     }
 }
 
-/// Index and gateway that follow no calls show so, by proper answers and repeatedly.
+/// That an index or a gateway has no calls is known after several proper answers.
 #[tokio::test(start_paused = true)]
 async fn what_follows_no_calls_is_known_after_some_answers() {
     let all = world(Buy, [10, 20].into_iter());
@@ -405,8 +405,8 @@ async fn how_far_lists_have_come_is_learned_from_the_lists() {
     }
 }
 
-/// A list that is behind by hours shows old rows of accounts that are used all the time, and so do
-/// accounts that are little used, whose list has come as far as the index says.
+/// A list that lags by hours shows old rows of busy accounts. So do little used accounts, whose
+/// list may be as current as the index reports.
 #[tokio::test(start_paused = true)]
 async fn old_rows_of_busy_accounts_show_a_list_far_behind_and_those_of_quiet_ones_do_not() {
     let (head, list_lag) = (1_000_000, 5_000);
@@ -426,7 +426,7 @@ pub(super) fn with_list_behind(action: &'static str, ways: Ways) -> Arc<Model> {
 }
 
 pub(super) const FAR: u64 = 15_000;
-/// How far lists are known to have come, below their newest rows.
+/// The known height of the lists, below their newest rows.
 pub(super) const NEAR_HEAD: Height = 19_999;
 pub(super) const FAR_BEHIND: Height = 4_999;
 
@@ -434,7 +434,7 @@ pub(super) fn sales() -> Vec<(ModelTx, SaleKind)> {
     world(Sell, (1..1_000).map(|at| at * 10))
 }
 
-/// Down from as far as its lists are found to have come.
+/// Reads down from the height that the lists are found to have reached.
 pub(super) async fn read_from_head(model: &Arc<Model>) -> (Height, Vec<Window>) {
     let mut lister = explorer(model, model.head);
     let high = lister.head().await.unwrap().unwrap();
@@ -451,8 +451,8 @@ pub(super) fn check_sales(high: Height, windows: &[Window], shows_calls: bool) {
     assert!(found.all(|found| found.calls.is_some() == shows_calls));
 }
 
-/// The wrapped coin's calls alone show how far the list of calls has come: without them it may be
-/// hours behind the others, and lack the payments of sales.
+/// Only the wrapped coin's calls show how far the list of calls has come: without them it may lag
+/// hours behind the other lists, and lack the payments of sales.
 #[tokio::test(start_paused = true)]
 async fn calls_that_do_not_show_how_far_they_have_come_are_not_known() {
     for fault in [BusyFault::TooLarge, BusyFault::Processing, BusyFault::Cut] {
@@ -474,7 +474,7 @@ async fn calls_that_are_refused_for_a_moment_are_asked_for_again() {
         (BusyFault::TooLargeInAll, usize::MAX, 0),
         (BusyFault::TooLarge, 3, 0),
         (BusyFault::Processing, 3, subject().chain.index_lag),
-        // Longer than the look takes: the pages before the next one do not count.
+        // The fault lasts longer than the check, so the pages before the next one do not count.
         (BusyFault::Processing, 4, 0),
     ];
     for (fault, answers, below) in faults {
@@ -502,7 +502,7 @@ async fn old_rows_are_not_passed_over_where_nothing_shows_how_much_an_account_is
     }
 }
 
-/// The read before has seen it further up, so that this one did not look.
+/// An earlier read had seen it further up, so this one did not check.
 #[tokio::test(start_paused = true)]
 async fn a_list_that_falls_back_alone_between_two_reads_is_noticed() {
     for action in ["txlist", "tokentx", "txlistinternal"] {

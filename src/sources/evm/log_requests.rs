@@ -1,6 +1,6 @@
-//! Pure: evidence in the same request as a log query, from the server that answers it: its head,
-//! because a server that lacks a block returns no logs of it, and sentinel logs that must exist,
-//! because one that has pruned old blocks does the same. One address may belong to several servers.
+//! Pure: evidence in the same request as a log query, from the server that answers it. A server
+//! that lacks a block, or has pruned old ones, returns no logs of them. Its head shows the first,
+//! sentinel logs that must exist show the second. One address may belong to several servers.
 
 use std::collections::BTreeSet;
 

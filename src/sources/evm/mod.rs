@@ -95,7 +95,7 @@ use abilities::Abilities;
 use log_depth::Sentinel;
 use log_nodes::LogNodes;
 
-/// What an EVM chain is read with.
+/// The endpoints and settings with which an EVM chain is read.
 #[derive(Debug)]
 pub struct EvmParts {
     pub chain: Chain,
@@ -105,7 +105,7 @@ pub struct EvmParts {
     pub explorer: Option<Pool>,
     /// An open data gateway.
     pub portal: Option<Pool>,
-    /// In the order in which they are tried; the endpoints that they need are there.
+    /// The ways of discovery in the order in which they are tried; their endpoints are configured.
     pub discovery: Vec<Discovery>,
     pub limits: EvmLimits,
 }
@@ -126,28 +126,28 @@ struct Inner {
     discovery: Vec<Discovery>,
     limits: EvmLimits,
     chain_checks: Arc<ChainChecks>,
-    /// Ways that failed: how often in a row, and until when the others come first.
+    /// Failed ways: the number of consecutive failures, and until when the other ways come first.
     failures: Mutex<HashMap<Discovery, (u32, Instant)>>,
-    /// What was learned of inner calls by way.
+    /// Observations about inner calls, by way.
     abilities: Arc<Abilities>,
     /// The blocks up to which lists were complete when they were last asked.
     list_heads: Mutex<HashMap<Discovery, ListHead>>,
-    /// Wallets that were seen to have no code: in which block, and when.
+    /// Wallets without code: the block in which that was seen, and when.
     plain: Mutex<HashMap<Account, (Height, Instant)>>,
-    /// What was learned of the endpoints' logs.
+    /// Observations about the endpoints' logs.
     log_nodes: Mutex<LogNodes>,
     sentinel: Mutex<Sentinel>,
-    /// A final head, and the first block from it up with a log of busy contracts.
+    /// A final head, and the first block at or above it with logs of busy contracts.
     busy_above: Mutex<Option<(Height, Height)>>,
     /// Up to which heights no endpoint had traces and states, and until when that counts.
     pruned: Mutex<HashMap<Past, (Height, Instant)>>,
-    /// The highest heights of which a node that offers traces, or states, refused them as dropped.
+    /// The highest heights for which a node that offers traces, or states, refused them as pruned.
     dropped: Mutex<HashMap<Past, Height>>,
     references: KnownPools,
     readers: Arc<AtomicUsize>,
 }
 
-/// What nodes keep of old blocks, or not.
+/// Data of old blocks that nodes may have pruned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Past {
     Traces,
@@ -156,7 +156,7 @@ enum Past {
     Hashes,
 }
 
-/// How far a list has come: it may fall back.
+/// The height of a list, which may fall back.
 #[derive(Debug, Clone, Copy, Default)]
 struct ListHead {
     late: RecentHead,
@@ -190,17 +190,17 @@ impl EvmSource {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The nodes, their chain checks, and how long one rests that is alone with its answer.
+    /// The nodes, their chain checks, and the cooldown of a node that is alone with its answer.
     pub(super) fn nodes(&self) -> (&Pool, &ChainChecks, Duration) {
         (&self.inner.pool, &self.inner.chain_checks, self.inner.limits.bench)
     }
 
-    /// Whether a span that was read so counts towards a complete history.
+    /// Whether a span with this proof counts towards a complete history.
     pub(super) fn accepts(&self, proof: Proof) -> bool {
         self.blind_spots().contains(proof.doubts)
     }
 
-    /// The ways that are left out for a second opinion on what this one found.
+    /// The ways that are excluded from a second opinion on what this way found.
     fn second_opinion(&self, of: Option<Way>) -> Vec<Discovery> {
         let (same, others): (Vec<Discovery>, Vec<Discovery>) =
             self.inner.discovery.iter().partition(|kind| Some(kind.way()) == of);
@@ -230,7 +230,7 @@ impl EvmSource {
         tokens::tokens(&self.inner.pool, &self.inner.chain, mints, options).await
     }
 
-    /// Whether a trade may reach through this contract a wallet that did not send the transaction.
+    /// Whether this contract may trade for a wallet that did not send the transaction.
     fn is_settlement(&self, account: &Account) -> bool {
         self.inner.registry.evm().is_settlement(&self.inner.chain, account)
     }
@@ -239,8 +239,8 @@ impl EvmSource {
         self.inner.pool.malformed(endpoint, what)
     }
 
-    /// Whether another way is tried before this one: it failed of late, or may be blind to inner
-    /// calls that another one sees, everywhere or at the heights that are read.
+    /// Whether the other ways are tried before this one: it failed recently, or may not see inner
+    /// calls that another way sees, in general or at the heights to read.
     fn comes_later(&self, kind: Discovery, (low, high): (Height, Option<Height>)) -> bool {
         let until = lock(&self.inner.failures).get(&kind).map(|(_, until)| *until);
         let lacks_traces = |heights| self.inner.abilities.has_untraced(heights);
@@ -268,7 +268,7 @@ impl EvmSource {
         lock(&self.inner.failures).remove(&kind);
     }
 
-    /// The lowest height up to which a list was complete of late; 0 where it was not asked.
+    /// The height up to which a list was recently complete; 0 if it was not queried.
     fn list_head(&self, kind: Discovery) -> Height {
         let head = lock(&self.inner.list_heads).get(&kind).copied();
         head.and_then(|head| head.late.get(Instant::now())).unwrap_or(0)
@@ -281,7 +281,7 @@ impl EvmSource {
         known.last = head;
     }
 
-    /// Whether nodes were without it for this height, not long ago.
+    /// Whether nodes recently lacked this data for the height.
     fn is_pruned(&self, what: Past, height: Height) -> bool {
         let pruned = lock(&self.inner.pruned);
         pruned.get(&what).is_some_and(|(top, until)| height <= *top && *until > Instant::now())

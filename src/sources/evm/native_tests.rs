@@ -1,4 +1,4 @@
-//! What no endpoint has of a transaction's inner movements, and what one has not given yet.
+//! Inner movements that no endpoint has, and those that an endpoint has not returned yet.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -103,7 +103,7 @@ async fn a_trace_without_the_payment_that_an_event_names_is_not_believed() {
     }
 }
 
-/// An endpoint that has not shown its chain yet is left out, and may be the only one that traces.
+/// An endpoint whose chain is not confirmed yet is excluded, and may be the only one that traces.
 #[tokio::test(start_paused = true)]
 async fn what_the_others_lack_is_open_while_an_endpoint_is_left_out() {
     let nodes = nodes(|host, method, _| match (host, method) {
@@ -119,7 +119,7 @@ async fn what_the_others_lack_is_open_while_an_endpoint_is_left_out() {
     assert_eq!(flows(&source).await, traced());
 }
 
-/// One that never answers does not keep a history from ending.
+/// An endpoint that never answers does not prevent a history from completing.
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_that_has_long_been_left_out_is_not_waited_for() {
     let source = bare().source(&["bare", "dead"]);
@@ -133,7 +133,7 @@ async fn an_endpoint_that_has_long_been_left_out_is_not_waited_for() {
     }
 }
 
-/// Each of the next ones would be left without its amount for ten minutes, and this one for good.
+/// Otherwise the next ones would lack amounts for ten minutes, and this one for good.
 #[tokio::test(start_paused = true)]
 async fn one_answer_that_a_state_is_gone_is_no_proof() {
     let asked = AtomicUsize::new(0);
@@ -175,7 +175,7 @@ async fn an_amount_that_a_node_dropped_is_gone_and_one_that_none_ever_shows_is_u
     }
 }
 
-/// Nothing would ask again for what counts as unknown.
+/// An amount that counts as unknown would never be queried again.
 #[tokio::test(start_paused = true)]
 async fn an_amount_whose_balances_or_block_fail_for_now_is_open() {
     for (fails, fault) in [
@@ -200,8 +200,8 @@ async fn an_amount_whose_balances_or_block_fail_for_now_is_open() {
     }
 }
 
-/// A server without a state that gives zero for it, once. Before the sale the wallet had 100, after
-/// it 130, and 1 of it was the fee.
+/// A server that once returns zero for a state that it lacks. The wallet had 100 before the sale
+/// and 130 after it, and 1 was the fee.
 #[tokio::test(start_paused = true)]
 async fn a_balance_that_cannot_be_is_no_amount() {
     for lacking in [BLOCK - 1, BLOCK] {
@@ -241,8 +241,7 @@ async fn a_trace_that_contradicts_its_transaction_is_asked_for_again() {
     }
 }
 
-/// That a trace leaves out calls is believed by two such traces, and one that cannot be read is
-/// none.
+/// A trace without calls is accepted after two such answers; an unreadable one does not count.
 #[tokio::test(start_paused = true)]
 async fn one_trace_that_leaves_out_calls_is_not_believed_after_an_unreadable_one() {
     let (wallet, router) = (hex_text(&WALLET), hex_text(&ROUTER));
@@ -312,7 +311,7 @@ async fn reread(transfers: Vec<Value>) -> NativeFlows {
     tx.native
 }
 
-/// A row that waits is read so again: without balances its amount would be unknown for good.
+/// A pending row is read again in this way: without balances its amount would stay unknown.
 #[tokio::test(start_paused = true)]
 async fn a_transaction_that_is_read_by_its_hash_has_what_its_balances_show() {
     assert_eq!(reread(vec![sold(&HASH)]).await, by_balance());

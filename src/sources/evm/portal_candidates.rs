@@ -190,7 +190,7 @@ fn calls(mut traces: Vec<Trace>) -> Option<Vec<NativeMove>> {
     Some(moves)
 }
 
-/// What the answers to a window show of traces.
+/// What the answers to a window show about traces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct TraceSights {
     /// The lowest block with a trace.
@@ -226,7 +226,7 @@ impl TraceSights {
         }
     }
 
-    /// What two answers to one window show: a block lacks traces only where both lack them.
+    /// Combines two answers to one window: a block lacks traces only if both lack them.
     pub(super) fn joined(self, other: Self) -> Self {
         Self {
             shown: lower(self.shown, other.shown),

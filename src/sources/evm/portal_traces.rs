@@ -1,6 +1,6 @@
-//! Whether a gateway has the traces of a window's blocks. A dataset may have none of its oldest
-//! blocks, or of some in between, and take queries for them all the same: what a contract wallet
-//! bought there by an inner call looks like something that it only received.
+//! Checks whether a gateway has the traces of a window's blocks. A dataset may lack those of its
+//! oldest blocks, or of some in between, and accept queries for them all the same: what a contract
+//! wallet bought there by an inner call then looks like a token that it only received.
 
 use super::list_client::ListClient;
 use super::portal_candidates::TraceSights;
@@ -9,16 +9,18 @@ use super::portal_wire as wire;
 use crate::domain::{Doubts, Height};
 
 impl ListClient {
-    /// Adds the doubt about inner calls to a window of which some block has no traces. A block in
-    /// which something only came is below all that came with traces at times: one query shows its
-    /// traces, unless the gateway has shown some at or below it before.
+    /// Adds the doubt about inner calls to a window if one of its blocks has no traces. If the
+    /// lowest transactions only brought tokens, and so came without traces, one query for their
+    /// block's traces decides, unless the gateway has returned traces at or below that block
+    /// before.
     pub(super) async fn check_traces(
         &self,
         mode: GatewayMode,
         mut window: PortalWindow,
     ) -> PortalWindow {
         let TraceSights { mut shown, mut lacking, unseen } = window.traces;
-        // What only came, and failures, show no lack of all traces.
+        // Transactions that only brought tokens, and failures, do not show that all traces are
+        // missing.
         let lacks_some = lacking.is_some();
         let is_open = |at: &Height| {
             shown.is_none_or(|shown| shown > *at) && !self.abilities.has_traces_from(*at)
@@ -33,7 +35,7 @@ impl ListClient {
             }
         }
         self.abilities.note_window_traces(shown.is_some(), lacks_some);
-        // Of several endpoints another one may have given these.
+        // With several endpoints, another one may have returned these traces.
         if let Some(shown) = shown.filter(|_| self.pool.endpoints().len() == 1) {
             self.abilities.note_traces_from(shown);
         }
@@ -44,8 +46,8 @@ impl ListClient {
         window
     }
 
-    /// Whether a block's transactions that brought something have traces. A failure shows none: the
-    /// window is read again.
+    /// Whether the transactions of a block that brought tokens have traces. False after a failure:
+    /// the window is read again.
     async fn shows_traces(&self, mode: GatewayMode, height: Height) -> bool {
         let query = wire::traces_query(&self.subject.wallet, height);
         let blocks = self.blocks(mode, &query, (height, height)).await.unwrap_or_default();
@@ -62,7 +64,7 @@ mod tests {
     use super::super::lists_tests::{SaleKind, model, read_all, world};
     use super::*;
 
-    /// Sales come with their traces, what only came without.
+    /// Sales come with their traces, received tokens without.
     #[tokio::test(start_paused = true)]
     async fn blocks_without_traces_leave_inner_calls_in_doubt() {
         for kind in [SaleKind::Sell, SaleKind::Spam] {

@@ -1,5 +1,5 @@
-//! How far lists and nodes have come, against the model: indexes that work on their newest blocks
-//! or follow no calls, nodes that take one call a request.
+//! How far lists and nodes have come, against the model: indexes that are processing their newest
+//! blocks or have no calls, nodes that accept one call per request.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -20,8 +20,8 @@ use super::lists_tests::{
 use super::node_model::{NO_METHOD, nodes};
 use crate::rpc::{EndpointId, PoolLimits, UpstreamError};
 
-/// Blockscout refuses the calls of all blocks that are asked about where it works on one of them,
-/// as it nearly always does on the newest.
+/// Blockscout refuses a query for calls if it is still processing one of the blocks, which is
+/// nearly always the case for the newest.
 fn newest_worked_on() -> Ways {
     let busy_fault = Some(("txlistinternal", BusyFault::NewestProcessing, usize::MAX));
     Ways { busy_fault, ..Ways::default() }
@@ -37,7 +37,7 @@ async fn calls_are_known_below_the_newest_blocks_that_an_index_always_works_on()
     let windows = read_all(Discovery::Explorer, &model, high).await;
     check_sales(high, &windows, true);
     model.fall("txlistinternal", FAR);
-    // What it lists of the blocks near the height is nothing, which shows no reach.
+    // It lists nothing for the blocks near the height, which shows no height.
     let windows = read_all(Discovery::Explorer, &model, high).await;
     check_sales(high, &windows, false);
 }
@@ -50,8 +50,7 @@ async fn calls_that_are_behind_and_worked_on_are_not_known() {
     check_sales(high, &windows, false);
 }
 
-/// It has shown its newest blocks before: that it does not show them now is no sign of a server
-/// that is behind.
+/// It showed its newest blocks before, so their absence now does not indicate a lagging server.
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_asked_up_to_a_height_alone_is_not_behind_by_what_is_above_it() {
     let model = model(&sales(), 20_000, newest_worked_on());
@@ -61,7 +60,7 @@ async fn a_list_that_is_asked_up_to_a_height_alone_is_not_behind_by_what_is_abov
     check_sales(high, &windows, true);
 }
 
-/// All that is known of a wallet's calls may come from the one that follows none.
+/// Everything known about a wallet's calls may come from the index without calls.
 #[tokio::test(start_paused = true)]
 async fn calls_are_not_known_where_one_of_two_indexes_follows_none() {
     let ways = Ways { lists_no_calls_on: Some("none"), ..Ways::default() };
@@ -76,7 +75,7 @@ async fn calls_are_not_known_where_one_of_two_indexes_follows_none() {
     assert_eq!((reach.lists_calls(), reach.shows_calls()), (true, true));
 }
 
-/// Its head comes with no page: one that is far above a page is believed as any other.
+/// Its head comes in another request than its pages: far above a page it is accepted all the same.
 #[tokio::test(start_paused = true)]
 async fn a_node_of_one_call_a_request_is_read_in_as_few_requests_far_below_its_head() {
     let all = world(SaleKind::Sell, (1..=500).map(|at| at * 10));
@@ -90,7 +89,7 @@ async fn a_node_of_one_call_a_request_is_read_in_as_few_requests_far_below_its_h
     assert!(sent < 80, "{sent} requests");
 }
 
-/// The look after the pages shows what the one before them did not.
+/// The check after the pages shows what the earlier check did not.
 #[tokio::test(start_paused = true)]
 async fn calls_that_are_behind_by_a_later_look_count_no_more_than_the_pages_before_it() {
     let busy_fault = Some(("txlistinternal", BusyFault::Processing, 1));
@@ -108,8 +107,7 @@ async fn calls_that_are_behind_by_a_later_look_count_no_more_than_the_pages_befo
     check_sales(high, &windows, true);
 }
 
-/// An account with few rows in all, the newest of them old, shows nothing of how far its list has
-/// come.
+/// An account with few and old rows does not show how far its list has come.
 #[tokio::test(start_paused = true)]
 async fn the_old_rows_of_an_account_that_has_few_of_them_are_passed_over() {
     for action in ["txlist", "tokentx", "txlistinternal"] {
@@ -140,7 +138,8 @@ async fn an_index_is_asked_how_far_it_has_come_before_each_read() {
         model.fall(list, 0);
     }
     assert_eq!(reach.of(EndpointId(0), high, &known).await, Ok(Reach::Behind));
-    // One that was not asked before its pages is asked now, and they do not count.
+    // An endpoint that was not checked before its pages is checked now, and these pages do not
+    // count.
     let reach = ExplorerReach::new(model.client(&["one"]));
     assert_ne!(reach.of(EndpointId(0), high, &unknown).await, Ok(Reach::Reached));
 }
@@ -157,8 +156,8 @@ async fn how_far_a_list_has_come_goes_down_and_counts_for_a_while() {
     assert!(source.is_far_down(4_900), "the chain has not become shorter");
 }
 
-/// Seed 691 of account lists: its pages were asked again and again, long after that look, and it
-/// had come up again when it was looked at after them.
+/// Seed 691 of account lists: its pages were requested repeatedly, long after the check, and the
+/// list had caught up when it was checked after them.
 #[tokio::test(start_paused = true)]
 async fn an_index_that_falls_back_between_the_looks_before_and_after_its_pages_hides_nothing() {
     let model = model(&sales(), 20_000, Ways::default());

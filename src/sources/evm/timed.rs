@@ -1,8 +1,8 @@
-//! The times of fetched transactions: those that their list shows, else those of their blocks.
+//! The times of fetched transactions, from their list or from their blocks.
 //!
-//! Logs have times at few nodes, and at some of these wrong ones; lists of an index are one answer.
-//! So a block of each part is read too: where its time is another one, or later blocks have earlier
-//! times, all blocks are read.
+//! Only some nodes report times in logs, and some of these are wrong; times in an index's lists are
+//! one answer. So one block of each part is read too: if its time differs, or later blocks have
+//! earlier times, all blocks are read.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +50,7 @@ impl EvmSource {
         Ok(FetchResult { fetched, times, missing })
     }
 
-    /// `None` where the block is not available: listed times are believed then.
+    /// `None` if the block is not available; the times of logs and lists are then used unchecked.
     async fn witness(&self, height: Option<Height>, options: &CallOptions) -> Option<BlockHead> {
         self.block_at(height?, &options.failing_soon()).await.ok()?.0
     }
@@ -93,7 +93,7 @@ mod tests {
     use super::super::texts::hex_text;
     use super::*;
 
-    /// The times with which transactions of blocks 5 and 9 come whose logs or lists show others.
+    /// The resulting times of transactions in blocks 5 and 9, whose logs or lists report these times.
     async fn timed(is_logged: bool, shown: [u32; 2]) -> Vec<(Height, UnixSeconds)> {
         let nodes = nodes(|_, method, params| {
             let id = params[0].as_str().unwrap_or_default().to_owned();
@@ -136,7 +136,7 @@ mod tests {
         for is_logged in [true, false] {
             assert_eq!(timed(is_logged, [1, 1]).await, right, "all wrong");
             assert_eq!(timed(is_logged, [500, 499]).await, right, "not in order");
-            // The block that is read shows nothing wrong: the others are believed.
+            // The checked block agrees, so the other times are used.
             let believed = [(9, UnixSeconds(800)), right[1]];
             assert_eq!(timed(is_logged, [500, 800]).await, believed);
         }
