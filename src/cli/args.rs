@@ -47,15 +47,15 @@ pub(super) struct Common {
     /// Logs as JSON lines; what is logged: BLOTTER_LOG, e.g. "info" or "blotter=debug"
     #[arg(long, global = true)]
     pub(super) log_json: bool,
-    /// Nothing but results and errors: no progress
+    /// Print only results and errors, no progress
     #[arg(long, short, global = true)]
     pub(super) quiet: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum StorageCommand {
-    /// Copy all wallets, usage and keys from one store into another, and hold the copies against
-    /// what they were made from; run again, it goes on where it stopped
+    /// Copy all wallets, usage and keys from one store into another, and compare each copy with its
+    /// original; if it was interrupted, another run continues
     Copy(CopyArgs),
 }
 
@@ -64,7 +64,7 @@ pub(super) struct CopyArgs {
     /// A data folder, or the address of a database (postgres://…)
     #[arg(long, value_name = "STORE")]
     pub(super) from: String,
-    /// The same; what it holds of other wallets stays
+    /// The same; other wallets that it holds stay
     #[arg(long, value_name = "STORE")]
     pub(super) to: String,
 }
@@ -81,16 +81,16 @@ pub(super) enum Command {
     },
     /// Read the history of one wallet
     History(HistoryArgs),
-    /// Work out what a wallet's trades gained and what is still open
+    /// Compute a wallet's realised gains and open positions
     Pnl(PnlArgs),
-    /// Say why a transaction is a trade of a wallet, or why it is none
+    /// Explain why a transaction is a trade of a wallet, or why it is not
     Explain(ExplainArgs),
-    /// Hold a wallet's trades against what it holds, and against the rows that another node gives
+    /// Check a wallet's trades against its balances, and its rows against another node's
     ///
     /// With --url (or BLOTTER_URL) the chain's nodes have to be configured: the wallet's transactions
     /// are read from them, and the default public nodes would learn of the wallet.
     Verify(VerifyArgs),
-    /// Make, list and revoke API keys
+    /// Create, list and revoke API keys
     Keys(KeysArgs),
     /// Show the chains and what their endpoints can do
     Chains {
@@ -105,7 +105,7 @@ pub(super) enum Command {
     Config,
     /// Copy the data folder's trades and keys while no server has it open
     Backup(BackupArgs),
-    /// Give the data folder's free space back, while no server has it open
+    /// Return the data folder's free space to the disk, while no server has it open
     Compact,
     /// Delete all that is stored of a wallet, while no server has the data folder open
     Forget(ForgetArgs),
@@ -114,11 +114,11 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: StorageCommand,
     },
-    /// Look after a running server, by the socket in its data folder
+    /// Administer a running server through the socket in its data folder
     Admin(AdminArgs),
     /// Print the completions for a shell
     Completions {
-        /// For which shell
+        /// The shell
         shell: clap_complete::Shell,
     },
     /// Print the manual page
@@ -130,17 +130,17 @@ pub(super) struct DemoArgs {
     /// Address and port; port 0 takes a free one [variable: BLOTTER_LISTEN] [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(super) listen: Option<Listen>,
-    /// The chain is made from this number: the same number gives the same trades
+    /// Seed of the demo chains: the same number gives the same trades
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
     /// Trades of the large wallet on each chain
     #[arg(long, value_name = "TRADES", default_value_t = LARGE_TRADES, value_parser = value_parser!(u64).range(1..=LARGE_TRADES_MAX))]
     pub(super) large: u64,
-    /// Seconds between new trades of the large wallet on each chain; without it, it gets none
+    /// Seconds between new trades of the large wallet on each chain; without this flag there are none
     #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..))]
     pub(super) trade_every: Option<u64>,
-    /// Also offer the demo chain's own node interface at this address. Without --data-dir the demo's data
-    /// is in a folder for temporary files, which goes when it ends
+    /// Also serve the demo chain's own node interface at this address. Without --data-dir the demo's
+    /// data is in a temporary folder, which is removed at the end
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(super) node: Option<Listen>,
 }
@@ -157,7 +157,7 @@ pub(super) struct SourceArgs {
     /// The API key for --url [variable: BLOTTER_KEY]
     #[arg(long, value_name = "KEY")]
     pub(super) key: Option<String>,
-    /// Allow plain http beyond this machine: keys and answers can be read on the way
+    /// Allow plain http to other machines: keys and answers can be read on the way
     #[arg(long)]
     pub(super) insecure: bool,
 }
@@ -180,11 +180,11 @@ pub(super) struct HistoryArgs {
     /// How to write the trades [default: as the file of --output ends, such as .csv; else table]
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Write to this file, which appears only when it is whole; a pipe or device is written straight
-    /// into, and - is stdout
+    /// Write to this file, which appears only once it is complete; a pipe or a device is written to
+    /// directly, and - is stdout
     #[arg(long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
-    /// Go on with the file of --output where an earlier call of the same was cut
+    /// Continue the file of --output at which an earlier, interrupted call stopped
     #[arg(long)]
     pub(super) resume: bool,
 }
@@ -228,11 +228,11 @@ pub(super) struct PnlArgs {
     /// How to write the result
     #[arg(long, value_enum, default_value_t = PnlFormat::Table)]
     pub(super) format: PnlFormat,
-    /// Only what was traded from this time on, with lots bought before: a date or time of ISO 8601,
-    /// or unix seconds
+    /// Only trades from this time on, with lots bought before: an ISO 8601 date or time, or unix
+    /// seconds
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     pub(super) from: Option<UnixSeconds>,
-    /// Only what was traded before this time
+    /// Only trades before this time
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     pub(super) to: Option<UnixSeconds>,
     /// Only that calendar year, in UTC
@@ -291,7 +291,7 @@ pub(super) enum PnlFormat {
 pub(super) struct ExplainArgs {
     /// The transaction: a signature, or a hash
     pub(super) signature: String,
-    /// For whom: the wallet's address
+    /// The wallet's address
     #[arg(long, value_name = "ADDRESS")]
     pub(super) wallet: String,
     #[command(flatten)]
@@ -308,7 +308,7 @@ pub(super) struct VerifyArgs {
     /// Read the wallet from this node too, and list what differs
     #[arg(long, value_name = "URL")]
     pub(super) against: Option<String>,
-    /// First read all finished heights again, by another way where there is one, and store what was missing
+    /// First read all finished heights again, in another way if there is one, and store missing rows
     #[arg(long)]
     pub(super) repair: bool,
     /// Show the tokens without a residue too
@@ -345,13 +345,13 @@ pub(super) struct AdminArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AdminCommand {
-    /// Copy trades and keys while all goes on
+    /// Copy trades and keys while the server runs
     Backup(BackupArgs),
     /// Delete all that is stored of a wallet
     Forget(ForgetArgs),
-    /// Give the data folder's free space back while all goes on
+    /// Return the data folder's free space to the disk while the server runs
     Compact,
-    /// Make, list and revoke API keys, in force at once
+    /// Create, list and revoke API keys, effective at once
     Keys(KeysArgs),
     /// Show the store, the chains and the last reload
     Status,
@@ -359,7 +359,7 @@ pub(super) enum AdminCommand {
     Loads,
     /// Stop background work until it is resumed or the server starts again
     Pause,
-    /// Go on with background work
+    /// Resume background work
     Resume,
     /// Read the configuration again, as SIGHUP does
     Reload,

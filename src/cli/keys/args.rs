@@ -13,7 +13,7 @@ pub(in crate::cli) struct KeysArgs {
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum KeysCommand {
-    /// Make a key; it is shown once
+    /// Create a key; it is shown once
     Create(CreateArgs),
     /// List the keys
     List {
@@ -21,7 +21,7 @@ pub(in crate::cli) enum KeysCommand {
         #[arg(long)]
         json: bool,
     },
-    /// End a key
+    /// Revoke a key
     Revoke {
         /// The key's id
         id: ShownId,
@@ -33,7 +33,7 @@ pub(in crate::cli) enum KeysCommand {
 
 #[derive(Debug, ClapArgs)]
 pub(in crate::cli) struct CreateArgs {
-    /// What to call it in lists
+    /// Its name in lists
     #[arg(long)]
     pub(in crate::cli) name: Option<String>,
     /// Requests a second
@@ -42,11 +42,11 @@ pub(in crate::cli) struct CreateArgs {
     /// Trades in all
     #[arg(long, value_name = "TRADES")]
     pub(in crate::cli) quota: Option<u64>,
-    /// When it ends: unix seconds, a date or time such as 2027-01-31T00:00:00Z, or a duration from
+    /// When it expires: unix seconds, a date or time such as 2027-01-31T00:00:00Z, or a duration from
     /// now such as 30d
     #[arg(long, value_name = "TIME")]
     pub(in crate::cli) expires: Option<String>,
-    /// Streams at a time; a page of more than 1,000 rows is one of them
+    /// Concurrent streams; a page of more than 1,000 rows is one of them
     #[arg(long, value_parser = value_parser!(u32).range(1..))]
     pub(in crate::cli) streams: Option<u32>,
     /// Only these chains
