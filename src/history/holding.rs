@@ -55,7 +55,7 @@ impl WalletLock {
     pub(super) async fn release_lock(&mut self, store: &Store) {
         let Some((id, _)) = self.held.take() else { return };
         if let Err(error) = store.release(id).await {
-            tracing::warn!(%error, "a wallet could not be given back; its lease ends by itself");
+            tracing::warn!(%error, "cannot release a wallet; other processes can load it once its lease expires");
         }
     }
 }

@@ -26,7 +26,7 @@ impl Inner {
                     return;
                 };
                 if let Err(error) = asked {
-                    tracing::warn!(%error, "tokens without a symbol could not be completed");
+                    tracing::warn!(%error, "cannot look up missing symbols; retrying in the next round");
                 }
             }
         }

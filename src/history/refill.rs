@@ -34,7 +34,7 @@ impl History {
         if self.inner.has_duty("values", wallet.chain).await
             && let Err(error) = self.inner.complete_once(wallet).await
         {
-            tracing::warn!(%error, "trades without a value could not be completed");
+            tracing::warn!(%error, "cannot look up pending values; they stay pending");
         }
     }
 }
@@ -59,7 +59,7 @@ impl Inner {
                     return;
                 };
                 if let Err(error) = filled {
-                    tracing::warn!(%error, "trades without a value could not be completed");
+                    tracing::warn!(%error, "cannot look up pending values; they stay pending");
                 }
             }
         }

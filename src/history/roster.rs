@@ -158,7 +158,7 @@ impl Inner {
             let (inner, wallet) = (Arc::clone(self), request.wallet);
             self.tasks.spawn(async move {
                 if let Err(error) = inner.patch_pending(wallet, Some(pending)).await {
-                    tracing::error!(%error, "a background load could not be noted for the next start");
+                    tracing::error!(%error, "cannot store a background load; a restart will not resume it");
                 }
             });
         }
@@ -201,7 +201,7 @@ impl Inner {
     pub(super) async fn flush_usage(self: Arc<Self>) {
         while self.tasks.run(tokio::time::sleep(self.limits.usage_flush_every)).await.is_some() {
             if let Err(error) = self.usage.flush().await {
-                tracing::error!(%error, "usage could not be written down; it is tried again");
+                tracing::error!(%error, "cannot write usage; retrying");
             }
         }
     }

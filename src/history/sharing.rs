@@ -45,7 +45,7 @@ impl Inner {
     async fn adopt(self: Arc<Self>) {
         while self.tasks.run(tokio::time::sleep(self.limits.adopt_every)).await.is_some() {
             if let Some(Err(error)) = self.tasks.run(self.adopt_once()).await {
-                tracing::warn!(%error, "loads of other processes could not be looked for");
+                tracing::warn!(%error, "cannot search for abandoned loads of other processes; retrying");
             }
         }
     }

@@ -92,7 +92,7 @@ impl HashQuestion {
                 return (!self.has_unqueried_endpoint(pool)).then_some(HashCheck::Unknown);
             }
             if let Some(alone) = self.other {
-                tracing::warn!(endpoint = %pool.label(alone), "alone with its block hash");
+                tracing::warn!(endpoint = %pool.label(alone), "other endpoints agree on another block hash; this one is on cooldown");
                 pool.cool_down(alone, rest);
             }
             return Some(HashCheck::Same);

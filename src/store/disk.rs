@@ -43,6 +43,6 @@ pub(crate) fn make_private(path: &Path) {
     let changed = fs::metadata(path).and_then(|f| if is_open(f) { private() } else { Ok(()) });
     if let Err(error) = changed {
         let file = path.display();
-        tracing::warn!(%error, %file, "a file can be read by other users, and cannot be changed");
+        tracing::warn!(%error, %file, "other users can read this file, and its mode cannot be changed: set it to 0600");
     }
 }

@@ -92,7 +92,7 @@ impl Writer {
         }
         // Readers need an open file too. If reopening fails, the next wake-up tries again.
         if let Err(error) = self.reopen_if_failed() {
-            tracing::error!(%error, "the file cannot be opened again");
+            tracing::error!(%error, "cannot reopen the store's file; the next request tries again");
         }
     }
 

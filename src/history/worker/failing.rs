@@ -31,11 +31,11 @@ impl Worker {
             return self.note_cut(first).await;
         }
         if self.is_not_reported(&error, began) {
-            tracing::info!(%error, "loading a wallet failed, and begins anew at the endpoints that work");
+            tracing::info!(%error, "loading a wallet failed; retrying at the endpoints that work");
             sleep(self.inner.limits.retry_pause_min).await;
             return Flow::Again;
         }
-        tracing::warn!(%error, "loading a wallet failed");
+        tracing::warn!(%error, "loading a wallet failed; retrying after a growing pause");
         // Another process may be able to reach the chain.
         self.wallet_lock.release_lock(&self.inner.store).await;
         self.board.notify_failure(HistoryError::from(error));

@@ -36,7 +36,7 @@ impl Worker {
                 let written =
                     inner.keep_anchor((id, epoch), Anchor { height, hash }, dropped).await;
                 if let Err(error) = written {
-                    tracing::warn!(%error, "a block hash could not be kept");
+                    tracing::warn!(%error, "cannot store a block hash");
                 }
                 return;
             }
@@ -86,7 +86,7 @@ impl Worker {
             ReorgOutcome::Unasked => {
                 let chain = self.board.wallet.chain;
                 if lock(&self.inner.blockless).insert(chain) {
-                    tracing::warn!(?chain, "no endpoint offers blocks: reorgs go unnoticed");
+                    tracing::warn!(?chain, "no endpoint offers blocks, so reorgs go unnoticed");
                 }
                 return Ok(false);
             }

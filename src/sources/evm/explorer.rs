@@ -374,7 +374,7 @@ impl ExplorerLister {
             if self.refusals < REFUSALS_MAX {
                 sleep(LAG_PAUSE * self.refusals).await;
             } else {
-                tracing::warn!(%error, "account lists are read without inner calls");
+                tracing::warn!(%error, "the list of inner calls is refused; account lists are read without it");
                 self.calls = Calls::NotListed;
                 self.merge.on_list(list, Descent::give_up);
             }

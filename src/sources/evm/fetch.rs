@@ -230,7 +230,12 @@ impl EvmSource {
         let missing: Vec<_> = left.map(|one| (one.candidate.block, one.candidate.hash)).collect();
         for (height, hash) in &missing {
             let (chain, hash) = (&self.inner.chain.slug, wire::hex(hash));
-            tracing::warn!(chain, height, hash, "no endpoint gives a listed transaction");
+            tracing::warn!(
+                chain,
+                height,
+                hash,
+                "no endpoint returns a listed transaction; it is reported as missing and requested again later"
+            );
         }
         Ok(missing)
     }

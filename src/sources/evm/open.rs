@@ -124,7 +124,7 @@ impl EvmSource {
 
     pub(super) fn list_failed(&self, kind: Discovery, error: &UpstreamError) {
         let chain = &self.inner.chain.slug;
-        tracing::warn!(chain, list = %kind, %error, "transactions are found another way, if there is one");
+        tracing::warn!(chain, list = %kind, %error, "a way to find transactions failed; the next configured way is tried");
         self.note_list_failure(kind);
     }
 

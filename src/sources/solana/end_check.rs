@@ -114,7 +114,10 @@ impl EndCheck {
         let below = || entries.iter().filter(|entry| (self.low..=top).contains(&entry.slot));
         let in_pages = |entry: &Entry| entry.slot >= FIRST_SLOT && !entry.failed;
         if below().any(in_pages) {
-            tracing::warn!(top, "pages of full transactions end above what is listed");
+            tracing::warn!(
+                top,
+                "full-transaction pages end above entries of the signature list; their end is rejected"
+            );
             self.verdict = EndVerdict::Contradicted;
         } else if below().any(|entry| entry.slot < FIRST_SLOT) {
             self.verdict = EndVerdict::GoesOn;

@@ -361,7 +361,7 @@ impl ListReader {
             }
             self.missing += 1;
             let (slot, id) = (entry.slot, entry.id);
-            tracing::warn!(slot, %id, "no endpoint gives a listed transaction");
+            tracing::warn!(slot, %id, "no endpoint returns a listed transaction; it is reported as missing and requested again later");
             if is_late {
                 // Its heights are already delivered.
                 self.late.give_up(&id);

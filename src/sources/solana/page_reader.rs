@@ -250,7 +250,7 @@ impl PageReader {
             }
             return;
         }
-        tracing::warn!(%error, "full-transaction pages cannot be read: reading lists");
+        tracing::warn!(%error, "full-transaction pages failed; reading signature lists instead");
         if error.is_final() {
             self.source.give_up_all_pages();
         }

@@ -108,7 +108,7 @@ impl Reading {
         let (mut page, by) = match page {
             Ok(given) => given,
             Err(ListError::Refused(last)) if !self.source.has_lists() => {
-                tracing::info!(reason = %last, "account lists are refused: events are searched");
+                tracing::info!(reason = %last, "account lists are refused; searching events instead, which show no TRC-10 trades");
                 // Entries of the other list are discarded.
                 self.prefetcher.cancel_all();
                 self.search_events();
@@ -259,7 +259,7 @@ impl Reading {
             let last = format!("more than {most} listed transactions are given by no endpoint");
             return Err(UpstreamError::unavailable(last));
         }
-        tracing::warn!(height, id = %hex::encode(key.1), "no endpoint gives a listed transaction");
+        tracing::warn!(height, id = %hex::encode(key.1), "no endpoint returns a listed transaction; it is reported as missing and requested again later");
         self.timeline.mark_missing(key, height);
         Ok(())
     }

@@ -30,7 +30,7 @@ impl PgStore {
                     pause = LIMITS.heartbeat_pause;
                     if !std::mem::replace(&mut missed, true) {
                         let error = error.into_store();
-                        tracing::warn!(%error, "the lease on the shared store could not be renewed");
+                        tracing::warn!(%error, "cannot renew the lease on the shared store; retrying until it expires");
                     }
                 }
             }
@@ -62,7 +62,7 @@ impl PgStore {
         self.inner.lease.lose();
         let released = in_time(self.inner.leave(node)).await;
         if let Err(error) = released {
-            tracing::warn!(error = %error.into_store(), "the lease could not be given back; it ends by itself");
+            tracing::warn!(error = %error.into_store(), "cannot release the lease on the shared store; it expires by itself");
         }
     }
 }
