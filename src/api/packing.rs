@@ -396,7 +396,8 @@ mod tests {
         packing.frames(coding, frames).map(|piece| piece.unwrap()).collect().await
     }
 
-    /// The first member or frame alone, as most clients read it, and what follows it.
+    /// Decodes the first gzip member or zstd frame alone, as most clients do, and returns how many
+    /// bytes follow it.
     fn first_part(coding: Coding, sent: &[u8]) -> (Vec<u8>, usize) {
         let mut read = Vec::new();
         if coding == Coding::Gzip {

@@ -311,7 +311,7 @@ mod tests {
 
     use super::*;
 
-    /// A process without free descriptors is stopped while it waits for one.
+    /// A process without free file descriptors is stopped while it waits for one.
     #[tokio::test(start_paused = true)]
     async fn a_stop_while_nothing_can_be_accepted_ends_the_accepting() {
         let (tries, taken) = (Cell::new(0), Cell::new(0));
@@ -328,7 +328,7 @@ mod tests {
         };
         let on_connection = |(), _| taken.set(taken.get() + 1);
         let second = Duration::from_secs(1);
-        // In the first pause, and after several.
+        // It is stopped in the first pause, and after several.
         for stopped_after in [5, 500] {
             tries.set(0);
             let stop = async { sleep(Duration::from_millis(stopped_after)).await };

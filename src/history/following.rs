@@ -221,7 +221,8 @@ mod tests {
         assert_eq!(standing(&following, 10, None), Standing::Quiet);
         assert_eq!(scan(&following, 30, &[25]), [ONE.address]);
         assert_eq!(standing(&following, 10, None), Standing::Due);
-        // A read that began before, and one from a node that lags.
+        // A read that began before the scan does not count. One that began later counts for a
+        // while, though its node lags.
         let before = Instant::now().checked_sub(SECOND);
         assert_eq!(standing(&following, 20, before), Standing::Due);
         tokio::time::advance(SECOND).await;

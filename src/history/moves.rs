@@ -264,7 +264,8 @@ mod tests {
     fn what_moved_outside_the_rows_is_a_transfer() {
         let (buy, sell) = (Side::Buy, Side::Sell);
         let txs = [
-            // A buy as it moved, one of which a part went on at once, and one that came with more.
+            // Three transactions with a buy of 100: one moves as much, one also passes a part on at
+            // once, and one receives more.
             tx(&[(1, 100, 0)], &[(1, buy, Some(100))]),
             tx(&[(1, 100, 30)], &[(1, buy, Some(100))]),
             tx(&[(1, 105, 0)], &[(1, buy, Some(100))]),

@@ -235,7 +235,7 @@ async fn run(
 mod tests {
     use super::*;
 
-    /// A pump whose task ended after it sent these.
+    /// A pump whose task ended after it had sent these chunks.
     fn stopped_after(sent: Vec<Fetched>) -> Pump {
         let (sender, chunks) = mpsc::channel(sent.len().max(1));
         for fetched in sent {
@@ -258,7 +258,8 @@ mod tests {
         }
     }
 
-    /// Three gaps: to the head, and two below. One has left out what lies in these heights.
+    /// Pumps of three gaps: one up to the head, and two below it. `left_out`: the index of a pump,
+    /// and the heights of its late transactions that were not stored.
     fn three(left_out: Option<(usize, (Height, Height))>) -> Vec<Pump> {
         let gaps = [(70, None), (40, Some(60)), (10, Some(30))];
         let pump = |(at, (low, next_high))| Pump {
@@ -279,12 +280,13 @@ mod tests {
         for (before, at, news, kept, place) in [
             (None, 2, news(None, (25, 30), All), &[70, 40, 10][..], 2),
             (None, 2, news(Some((45, 50)), (25, 30), Unreported), &[70, 40, 10], 2),
-            // It reports the account of what it left out.
+            // The chunk reports all accounts of the late transactions that were not stored with it.
             (None, 2, news(Some((45, 50)), (25, 30), All), &[70, 10], 1),
             (None, 2, news(Some((45, 80)), (25, 30), Partly), &[10], 0),
             (None, 1, news(Some((65, 65)), (55, 60), All), &[70, 40, 10], 1),
             (None, 1, news(Some((90, 95)), (55, 60), All), &[40, 10], 0),
-            // The same with a later chunk, but not with one that reports other accounts.
+            // A later chunk that reports the accounts does the same; one that does not report them
+            // drops nothing.
             (lowest, 2, news(None, (20, 24), All), &[70, 10], 1),
             (lowest, 2, news(None, (20, 24), Partly), &[70, 10], 1),
             (lowest, 2, news(None, (20, 24), Unreported), &[70, 40, 10], 2),
@@ -315,7 +317,7 @@ mod tests {
             assert_eq!(drop_unaware(&mut pumps, 2, news((25, 30), reported)), 1);
             assert_eq!(lows(&pumps), [70, 10], "{reported:?}");
             assert_eq!(pumps.last().and_then(|pump| pump.left_out), after);
-            // The one that was dropped begins anew.
+            // The dropped pump is started anew.
             pumps.extend(three(None).into_iter().filter(|pump| pump.low == 40));
             drop_unaware(&mut pumps, 1, news((20, 24), Unreported));
             assert_eq!(lows(&pumps), [70, 10, 40], "it knows the account: {reported:?}");

@@ -58,7 +58,8 @@ mod tests {
 
     use super::*;
 
-    /// Polls itself again `left` times, and counts how many do so at the same time.
+    /// A task that polls itself again `left` times, and records in `most` how many such tasks are
+    /// in their poll at the same time.
     async fn busy(polled: Arc<AtomicUsize>, most: Arc<AtomicUsize>, left: usize) {
         for _ in 0..left {
             let now = polled.fetch_add(1, Ordering::SeqCst) + 1;
@@ -106,7 +107,7 @@ mod tests {
         runtime.block_on(first).unwrap();
     }
 
-    /// Dropped while it waits: its place in the queue goes with it.
+    /// A task that is dropped while it waits leaves its place in the queue.
     #[test]
     fn a_task_that_ends_while_it_waits_keeps_no_turn() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -535,7 +535,7 @@ mod tests {
         let name = |name: &str| Some(name.to_owned());
         assert_eq!(maker(place, Some("V2")), (name("V2"), 1));
         assert_eq!(maker(none, None), (None, 2));
-        // Cached, also that there is none.
+        // The result is cached, also where there is no maker.
         assert_eq!(maker(place, Some("other")), (name("V2"), 2));
         assert_eq!(maker(none, Some("other")), (None, 2));
         assert_eq!(maker(PoolPlace { chain: ChainId(2), ..place }, Some("V3")), (name("V3"), 3));

@@ -311,7 +311,8 @@ mod tests {
     use super::super::scripted::{ScriptedNodes, options, rpc};
     use super::*;
 
-    /// A cache or a proxy that mixes requests up gives each second one the body of the one before.
+    /// A cache or proxy that mixes up requests answers each second request with the body of the one
+    /// before it.
     #[tokio::test(start_paused = true)]
     async fn the_body_of_an_earlier_request_is_no_answer() {
         let kept: Arc<Mutex<Vec<(u16, Value)>>> = Arc::default();

@@ -386,7 +386,7 @@ mod tests {
     }
 
     impl World {
-        /// Nodes of which the one named "old" has no traces.
+        /// Nodes of which only the one named "old" lacks traces.
         fn new(hosts: &[&str]) -> Self {
             let nodes = ScriptedNodes::new(|(host, _, body)| {
                 rpc(body, |_, _| if host == "old" { Err(NO_METHOD) } else { Ok(json!("0x1")) })
@@ -394,8 +394,8 @@ mod tests {
             Self { pool: nodes.pool(hosts), checks: ChainChecks::default() }
         }
 
-        /// A check in which the first endpoint answers so, one question after the other, and the
-        /// others are right.
+        /// A check in which the first endpoint gives these answers, one for each question, and all
+        /// others give the right answer.
         async fn check(&self, answers: &[ChainCheck]) -> Result<CheckOutcome> {
             let answers = Arc::new(Mutex::new(VecDeque::from(answers.to_vec())));
             let first = self.pool.endpoints().first().map(|one| one.id);
@@ -422,7 +422,7 @@ mod tests {
         let answers = [Ok(Some(1)), Ok(Some(56)), Ok(None), Err(refused), Err(lost)];
         let shown = answers.map(|reported| ChainCheck::of(reported, &1));
         assert_eq!(shown, [Match, Mismatch, Silent, Silent, Unknown]);
-        // A service that answers all calls with one error may be of any chain, or of none.
+        // A service that answers every call with the same error may serve any chain, or none.
         for (code, shows) in [(-32602, Silent), (0, Odd), (-32000, Odd)] {
             let (endpoint, message) = (String::new(), "Missed `to` address".to_owned());
             let error = UpstreamError::Rpc { endpoint, code, message };
@@ -430,7 +430,7 @@ mod tests {
         }
     }
 
-    /// A check in which the first endpoint answers at once, and the second one a while later.
+    /// A check in which the first endpoint answers at once and the second one later.
     async fn slow_check(world: &World, first: ChainCheck, slow: ChainCheck) -> HashSet<usize> {
         let ask = |id: EndpointId| {
             async move {
@@ -456,12 +456,12 @@ mod tests {
         assert_eq!(slow_check(&world, Odd, Match).await, HashSet::from([1]), "asked again");
         let world = World::new(&["odd", "lost"]);
         assert_eq!(slow_check(&world, Odd, Unknown).await, HashSet::from([0]));
-        // The other one may be the right one: it is not excluded next to an error.
+        // The other endpoint may be the right one: an error of the first one does not exclude it.
         assert_eq!(world.pool.endpoints().iter().filter(|one| one.resting).count(), 0);
         assert_eq!(slow_check(&world, Odd, Match).await, HashSet::from([1]));
     }
 
-    /// Its providers refuse the question for the chain alone, or there is none left but this one.
+    /// The providers refuse only the question for the chain, or no other endpoint is left.
     #[tokio::test(start_paused = true)]
     async fn no_endpoint_is_left_out_for_one_that_was_right_and_answers_no_more() {
         let world = World::new(&["unknown", "dies"]);
@@ -522,7 +522,7 @@ mod tests {
         advance(RIGHT_CHAIN_KEPT / 2).await;
         world.check(&[]).await.unwrap();
         advance(RIGHT_CHAIN_KEPT / 2).await;
-        // Only another chain revokes it.
+        // Only the answer of another chain revokes the confirmation.
         for answers in [&[Unknown][..], &[Mismatch, Match], &[], &[Silent]] {
             world.check(answers).await.unwrap();
             assert_eq!(world.traces().await, Ok(json!("0x1")), "{answers:?}");
@@ -537,7 +537,7 @@ mod tests {
         assert!(matches!(traces, Err(UpstreamError::NotSupported { .. })), "{traces:?}");
     }
 
-    /// A round can end between the two answers; a cooldown of its own stays.
+    /// A round may end between the two answers; a cooldown of the endpoint's own stays.
     #[tokio::test(start_paused = true)]
     async fn an_endpoint_that_was_right_serves_again_by_one_right_answer() {
         let world = World::new(&["moved", "old"]);
@@ -563,7 +563,7 @@ mod tests {
         for answer in [Silent, Unknown] {
             advance(cooldown).await;
             cooldown *= 2;
-            // What was disabled has changed nothing of what was read next to the question.
+            // An endpoint that was disabled changed nothing of what was read during the question.
             assert_eq!(world.check(&[answer]).await, Ok(CheckOutcome::Unchanged));
             assert!(!is_right() && world.check(&[]).await.is_ok());
         }

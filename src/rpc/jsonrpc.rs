@@ -161,7 +161,7 @@ mod tests {
         }
     }
 
-    /// As from a cache that mixes up two requests, each of one call or more.
+    /// The answer could come from a cache that mixes up two requests, each of one call or more.
     #[test]
     fn an_answer_to_another_request_is_none() {
         for first in [6, IDS - 1, u32::MAX] {
@@ -183,8 +183,8 @@ mod tests {
     }
 
     proptest! {
-        /// In whichever way a node shuffles, drops, repeats and adds entries, each call gets its
-        /// own.
+        /// However a node reorders, drops, repeats and adds entries, each call gets the entry with
+        /// its own id.
         #[test]
         fn each_call_gets_its_own_answer(order in proptest::collection::vec(0_usize..12, 0..24)) {
             let entries: Vec<_> = order.iter().map(|id| json!({"id": id, "result": id * 10})).collect();

@@ -81,8 +81,8 @@ mod tests {
     /// How an endpoint fails: an error of the call, or a status.
     type Failing = Result<NodeFault, u16>;
 
-    /// The answers about the numbers 1 to 3; hosts fail as they are asked to: by host, number and
-    /// time since the start.
+    /// Looks up the numbers 1 to 3. `fails` decides by host, number and time since the start how a
+    /// host fails, if at all.
     async fn look_ups(
         hosts: &[&str],
         fails: impl Fn(&str, u64, Duration) -> Option<Failing> + Send + Sync + 'static,
@@ -117,7 +117,7 @@ mod tests {
         }
     }
 
-    /// It may end while the probe is asked.
+    /// The outage may end while the probe is under way.
     #[tokio::test(start_paused = true)]
     async fn an_outage_that_passes_sets_no_look_up_aside() {
         for passes in [1, 2, 4, 8].map(Duration::from_secs) {
@@ -141,7 +141,8 @@ mod tests {
         }
     }
 
-    /// What a good endpoint fails on once is not left to one without a quota.
+    /// A call on which a good endpoint failed once does not end because the other endpoint refuses
+    /// it.
     #[tokio::test(start_paused = true)]
     async fn one_error_next_to_an_endpoint_that_refuses_ends_nothing() {
         for status in [401, 403, 429] {
@@ -166,7 +167,7 @@ mod tests {
         }
     }
 
-    /// One that has failed all the time is not.
+    /// Nothing waits for an endpoint that has failed all the time.
     #[tokio::test(start_paused = true)]
     async fn an_endpoint_that_is_down_does_not_keep_a_failure_open() {
         let nodes = ScriptedNodes::new(|(host, _, body)| {
@@ -185,7 +186,7 @@ mod tests {
         assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
     }
 
-    /// An endpoint that is away for a while may have what another one fails on.
+    /// An endpoint that is unavailable for a while may have the answer on which another one fails.
     #[tokio::test(start_paused = true)]
     async fn an_endpoint_that_is_away_is_waited_for() {
         for away in [Ok(NodeFault::Broken), Err(503)] {

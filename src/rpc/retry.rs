@@ -316,7 +316,8 @@ mod tests {
     use crate::rpc::limits::PoolLimits;
     use crate::rpc::scripted::{NodeFault, ScriptedNodes, options, rpc};
 
-    /// Calls at once to an endpoint that fails, next to one that works: how long they take at most.
+    /// Sends `count` calls at once to the first of two endpoints, which fails them all; returns the
+    /// time until the last of them has ended.
     async fn calls(is_replaceable: bool, fault: NodeFault, count: usize) -> Duration {
         let nodes = ScriptedNodes::new(move |(_, _, body)| rpc(body, |_, _| Err(fault)));
         let pool = nodes.pool(&["fails", "works"]);

@@ -151,8 +151,8 @@ mod tests {
 
     #[test]
     fn a_slow_one_waits_for_a_queue_that_is_longer_than_its_answer() {
-        // Eight places of 80 ms: an answer every 10 ms, so that 4 s are 392 requests and their
-        // wait.
+        // Eight places of 80 ms each give an answer every 10 ms, so 392 requests and their wait
+        // take 4 s.
         let offers = [offer(0, 80, 8), offer(1, 4_000, 0)];
         assert_eq!(choose(&offers, 0), None);
         assert_eq!(choose(&offers, 390), None);
@@ -223,8 +223,8 @@ mod tests {
     }
 
     proptest! {
-        /// Never an endpoint without a free place; a waiter waits for a faster one, and there is
-        /// always a place for it.
+        /// The chosen endpoint always has a free place; if the call waits instead, it waits for a
+        /// faster endpoint, which has a place for it.
         #[test]
         fn a_place_is_used_or_worth_the_wait(
             mut offers in proptest::collection::vec(any_offer(), 1..5),

@@ -122,8 +122,8 @@ mod tests {
         ScriptedNodes::new(|_| unreachable!()).pool(hosts)
     }
 
-    /// What a question comes to of a pool of so many endpoints, and which of them rest then. The
-    /// expected hash is the one of ones.
+    /// The results of a question to a pool of this many endpoints after each answer, and the
+    /// endpoints that are resting then. The expected hash consists of ones.
     fn checked(endpoints: usize, answers: &[HashAnswer]) -> (Vec<Option<HashCheck>>, Vec<usize>) {
         let pool = pool(endpoints);
         let mut question = HashQuestion::new([1; 32]);

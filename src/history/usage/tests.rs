@@ -17,7 +17,7 @@ fn key(at: u32) -> TradeKey {
 }
 
 proptest! {
-    /// Walks of any kind over one history of 60 rows: what is counted is the set of rows read.
+    /// For any walks over one history of 60 rows, the rows counted are the set of the rows read.
     #[test]
     fn each_row_counts_once(walks in proptest::collection::vec((0_u32..60, 1_usize..15, 1_u32..4), 1..40)) {
         let (mut ranges, mut model, mut total) = (Vec::new(), BTreeSet::new(), 0);
@@ -45,12 +45,13 @@ proptest! {
     }
 }
 
-/// A late row joins the block of one that was delivered alone: both get the block's positions.
+/// A late row joins the block of a row that was delivered alone: both rows then get positions
+/// within the block.
 #[test]
 fn a_row_that_gets_another_place_in_its_block_is_not_counted_again() {
     let at = |tx: u8, index, leg| TradeKey { tx: TxId::solana(&[tx; 64]), index, leg, ..key(5) };
     let [late_above, late_below] = [at(2, 7, 0), at(3, 4, 0)];
-    // It was the last, the first, and the only one of what was delivered.
+    // The row was the last, the first, or the only one that was delivered.
     for (above, below) in [(true, false), (false, true), (false, false)] {
         let mut rows: Vec<TradeKey> = vec![at(1, 0, 0), at(1, 0, 1)];
         rows.extend(below.then(|| key(6)));
@@ -74,7 +75,7 @@ fn a_row_that_gets_another_place_in_its_block_is_not_counted_again() {
         join(&mut ranges, Position::Start, &all);
         assert_eq!(ranges.len(), 1);
     }
-    // The other way round: the late one is gone.
+    // The opposite case: the late row is gone again.
     let mut ranges = Vec::new();
     join(&mut ranges, Position::Start, &[at(1, 5, 0)]);
     let of = |row| allowance(&ranges, Position::Start, &[row], 9);
@@ -83,7 +84,8 @@ fn a_row_that_gets_another_place_in_its_block_is_not_counted_again() {
     assert_eq!(of(at(1, 0, 1)), (1, 1), "another row of it");
 }
 
-/// The lower one of two rows of a block was false and is gone: the other one stands alone now.
+/// The lower of two rows of a block was wrong and has been removed: the upper one is now the only
+/// row of its block.
 #[test]
 fn a_row_is_not_counted_again_where_the_row_below_it_is_gone() {
     let at = |tx: u8, index| TradeKey { tx: TxId::solana(&[tx; 64]), index, ..key(5) };
@@ -94,7 +96,7 @@ fn a_row_is_not_counted_again_where_the_row_below_it_is_gone() {
         let alone = [at(1, 0), key(6)];
         assert_eq!(allowance(&ranges, above, &alone, 9), (2, 1), "{gone:?}");
     }
-    // The next one of the block is new: the one that was delivered last is still there.
+    // The next row of the block is new, because the row that was delivered last is still there.
     let ranges = [DeliveredRange { from: key(4), to: at(2, 47) }];
     assert_eq!(allowance(&ranges, Position::After(at(2, 47)), &[at(1, 0)], 9), (1, 1));
     assert_eq!(allowance(&ranges, above, &[at(2, 47), at(1, 0)], 9), (2, 1));
@@ -125,7 +127,7 @@ fn wallet_of(byte: u8) -> Wallet {
     Wallet { chain: ChainId(1), address: Address::Solana([byte; 32]) }
 }
 
-/// On a store in a folder, with two wallets in it.
+/// Opens usage on a store in a folder, with two wallets in it.
 async fn open(cached: usize, ranges_max: usize) -> (tempfile::TempDir, Usage, [WalletId; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let options = StoreOptions { cache_bytes: 1 << 20 };
@@ -135,7 +137,7 @@ async fn open(cached: usize, ranges_max: usize) -> (tempfile::TempDir, Usage, [W
     (folder, Usage::new(store, cached, ranges_max), [one, other])
 }
 
-/// Delivers this many rows from one on, counted from the newest.
+/// Delivers `count` rows from number `first` on, counted from the newest.
 async fn deliver(usage: &Usage, wallet: WalletId, first: u32, count: u32) {
     let rows: Vec<TradeKey> = (first..first + count).map(key).collect();
     let above = first.checked_sub(1).map(key);
@@ -159,7 +161,7 @@ async fn what_is_delivered_while_a_pair_is_written_is_not_lost() {
     let (_folder, usage, [one, other]) = open(0, 64).await;
     deliver(&usage, one, 0, 2).await;
     let updates = usage.take_dirty();
-    // The commit runs: a load makes room, and the walk goes on.
+    // While the commit runs, a load makes room and the walk goes on.
     deliver(&usage, other, 0, 1).await;
     deliver(&usage, one, 2, 2).await;
     usage.after_write(&usage.store.write_usage(updates).await);
@@ -203,20 +205,20 @@ async fn nothing_is_counted_of_a_wallet_that_is_being_forgotten() {
     assert!(is_refused().await);
     deliver(&usage, other, 0, 1).await;
     assert_eq!(usage.total(KEY).await.unwrap(), 3);
-    // It could not be forgotten.
+    // The wallet could not be forgotten: its rows are counted again.
     drop(uncounted);
     assert_eq!(usage.deliver(&late).await.unwrap(), 2);
     let uncounted = usage.stop_counting(one);
     usage.store.forget(wallet_of(1), [1; 4]).await.unwrap();
     uncounted.finish();
-    // By the store: memory keeps nothing of it.
+    // The store has forgotten the wallet: memory keeps nothing of it.
     assert!(lock(&usage.uncounted).is_empty());
     assert!(is_refused().await);
     assert_eq!((usage.total(KEY).await.unwrap(), held(&usage).1), (5, vec![other]));
 }
 
-/// A wallet is forgotten, or one that was counted further leaves memory, between a load's look at
-/// the store and its end.
+/// Between the moment at which a load reads the store and its end, the wallet is forgotten, or
+/// leaves memory after more of its rows were counted.
 #[tokio::test(start_paused = true)]
 async fn what_was_read_before_a_wallet_left_memory_does_not_come_back() {
     let (_folder, usage, [one, other]) = open(1, 64).await;
@@ -237,7 +239,8 @@ async fn what_was_read_before_a_wallet_left_memory_does_not_come_back() {
     assert!(held(&usage).1.is_empty());
 }
 
-/// A cursor that one key got is resumed under another one, which was never given the row below.
+/// A cursor that was given to one key is resumed under another key, to which the row below was
+/// never delivered.
 #[tokio::test(start_paused = true)]
 async fn rows_above_one_that_was_not_counted_do_not_join_it() {
     let (_folder, usage, [wallet, _]) = open(9, 64).await;

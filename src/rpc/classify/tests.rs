@@ -202,7 +202,8 @@ fn history_that_one_node_lacks_another_may_have() {
     of("eth_getBalance", 200, -32002, plan, RetryElsewhere);
 }
 
-/// A sale that a lagging node cannot trace yet would be taken for one that is too old.
+/// A sale that a lagging node cannot trace yet would otherwise be taken for one that is too old to
+/// be traced.
 #[test]
 fn what_is_not_found_may_be_too_new_and_what_was_dropped_is_not() {
     let behind = [
@@ -295,7 +296,7 @@ fn what_reverts_is_final_and_what_no_table_knows_is_not() {
 }
 
 proptest! {
-    /// No code and no text without a known word ends a call at once.
+    /// No status or code, and no text without a known word, ends a call at once.
     #[test]
     fn what_is_not_known_is_asked_elsewhere(
         status in 200_u16..600,

@@ -191,7 +191,8 @@ mod tests {
         assert_eq!(seen, [(5, false), (7, true)]);
     }
 
-    /// A balance without its transaction, blocks outside or out of order: no answer.
+    /// A balance without its transaction, or blocks outside the range or out of order, make the
+    /// answer invalid.
     #[test]
     fn an_answer_that_does_not_fit_is_none() {
         let own = Address::Solana([7; 32]);

@@ -338,8 +338,8 @@ mod tests {
     }
 
     proptest! {
-        /// With reversed orders, short pages and false empty answers every entry is seen at last,
-        /// and no slot above the frontier ever lacks one.
+        /// With reversed orders, short pages and false empty answers, every entry is seen in the
+        /// end, and no slot above the frontier ever lacks an entry.
         #[test]
         fn sees_every_entry(
             slots in proptest::collection::vec(1_u64..30, 0..60),
@@ -397,8 +397,8 @@ mod tests {
         }
     }
 
-    /// A node that gives six entries at most, of which a slot has more: in the middle of a list, at
-    /// its end, and above another such slot.
+    /// The node returns at most six entries, and a slot has more than six: in the middle of a list,
+    /// at its end, and above another such slot.
     #[test]
     fn a_slot_that_fills_what_a_node_gives_is_passed_and_ends() {
         let full = (0..8).map(|number| entry(15, 30 + number));
@@ -480,7 +480,8 @@ mod tests {
         }
     }
 
-    /// The page with the entry has as many entries as the one without, which began higher.
+    /// The page with the left-out entry has as many entries as the page without it, because that
+    /// one began higher.
     #[test]
     fn an_entry_that_one_answer_left_out_keeps_no_list_open() {
         let [first, left_out, last] = [entry(40, 1), entry(30, 3), entry(20, 4)];
@@ -540,7 +541,8 @@ mod tests {
         assert!(!list.is_newest(false), "it shows an entry that is known to be there");
     }
 
-    /// It may be no entry of the list: a page that begins below it may be all that the index has.
+    /// The signature may be no entry of the list: then a page that begins below it may be
+    /// everything that the index has.
     #[test]
     fn a_page_below_a_foreign_signature_is_of_a_list_that_has_come_far_enough() {
         let mut below = List::new(Kind::Wallet, 0, 100).from(entry(101, 1).id);

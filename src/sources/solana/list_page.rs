@@ -82,7 +82,7 @@ mod tests {
         ListPage::new(slots.iter().map(entry).collect(), false, by)
     }
 
-    /// A page that goes on below slot 9.
+    /// Two answers for a page below slot 9, joined.
     fn below_nine(one: &[Height], other: &[Height]) -> ListPage {
         page(one, ONE).joined(page(other, OTHER), Some(9))
     }
@@ -93,9 +93,9 @@ mod tests {
             (&[9, 8, 7][..], &[9, 8, 7][..], &[9, 8, 7][..]),
             (&[9, 7, 5], &[9, 8, 7], &[9, 8, 7]),
             (&[9, 8], &[9, 8, 7, 3], &[9, 8]),
-            // A lagging server: neither page has the slots in between.
+            // One answer is of a lagging server: neither page has the slots in between.
             (&[9, 8, 7], &[5, 4], &[9, 8, 7]),
-            // Nothing below the lowest entry so far, or no order.
+            // A page has nothing below the lowest entry so far, or is not in order.
             (&[9], &[9, 8, 7, 3], &[9, 8, 7, 3]),
             (&[12, 11, 9], &[12, 9, 8], &[12, 9, 8]),
             (&[9], &[9], &[9]),
@@ -138,7 +138,8 @@ mod tests {
         assert_eq!([begun(None), begun(Some(1)), begun(Some(2))], [2, 2, 0]);
     }
 
-    /// What one answer shows below the other one is no end, and the page is of who showed it.
+    /// Entries that one answer shows below the end of the other one show that the list goes on; the
+    /// page counts as that of the endpoint that showed them.
     #[test]
     fn what_only_one_answer_shows_further_down_is_no_end() {
         assert!(!below_nine(&[9, 8], &[9, 8]).goes_on);
@@ -148,7 +149,7 @@ mod tests {
         }
         assert_eq!(below_nine(&[12, 9], &[9, 8]).by, OTHER);
         assert_eq!(below_nine(&[], &[9]).by, OTHER);
-        // Neither page is in order: none shows an end.
+        // Neither page is in order, so neither shows an end.
         assert!(below_nine(&[7, 9, 8], &[8, 9, 7]).goes_on);
     }
 }

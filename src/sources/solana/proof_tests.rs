@@ -21,7 +21,7 @@ const WALLET: [u8; 32] = [42; 32];
 const HEAD: Height = 1_000;
 /// Slots of the wallet's transactions, newest first.
 const OWN: [Height; 3] = [900, 500, 100];
-/// Of the wallet's transactions, and of all others.
+/// The byte that fills a signature: of the wallet's transactions, and of all others.
 const WALLETS: u8 = 1;
 const FOREIGN: u8 = 2;
 
@@ -36,7 +36,7 @@ fn slot_of(id: &str) -> Height {
     u64::from_be_bytes(id.to_bytes()[..8].try_into().unwrap())
 }
 
-/// One that moves nothing.
+/// A transaction that moves nothing.
 pub(super) fn transaction(slot: Height, signature: &str) -> Value {
     json!({
         "slot": slot,
@@ -54,7 +54,7 @@ pub(super) fn transaction(slot: Height, signature: &str) -> Value {
     })
 }
 
-/// A node that finds cursors in its blocks.
+/// A node that finds a cursor by its blocks, whether or not it is in the list.
 #[derive(Debug)]
 struct Node {
     /// The highest slot of its lists; 0: they are empty.
@@ -147,8 +147,8 @@ async fn read_by(pool: Pool, low: Height, high: Option<Height>) -> Result<(Vec<H
     Ok((found, doubts))
 }
 
-/// Slots are filled from a signature of the block above them: an index that has come to 800 shows
-/// 500 below it, which would end the list.
+/// Slots are filled from a signature of the block above them. An index that has reached slot 800
+/// would show slot 500 as the next entry below, which would seem to end the list.
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_behind_the_signature_it_begins_at_fills_nothing() {
     for (low, high) in [(900, 900), (850, 950)] {
@@ -158,12 +158,12 @@ async fn a_list_that_is_behind_the_signature_it_begins_at_fills_nothing() {
         node.listed.store(HEAD, Ordering::Relaxed);
         assert_eq!(read(&node, low, Some(high)).await, Ok((vec![900], Doubts::NONE)));
     }
-    // Lower slots are listed.
+    // Slots below 800 are listed in full.
     assert_eq!(read(&Node::new(800, true), 400, Some(600)).await, Ok((vec![500], Doubts::NONE)));
 }
 
-/// The list of a wallet that was read before shows what was read: a refresh, or a second read of its
-/// heights, that is shown nothing has read nothing.
+/// The list of a wallet that was read before shows at least what was read then. A refresh, or a
+/// second read of the same heights, that receives an empty list proves nothing.
 #[tokio::test(start_paused = true)]
 async fn a_list_that_gives_nothing_of_an_account_that_exists_is_in_doubt_above_what_is_known() {
     for high in [None, Some(950)] {
@@ -197,7 +197,8 @@ async fn the_end_of_a_list_is_asked_of_another_node_than_one_that_does_not_say_w
     assert_eq!(read_by(pool, 0, None).await, Ok((OWN.to_vec(), Doubts::NONE)));
 }
 
-/// A list from the top may begin far above: a temporary failure does not start one.
+/// A list from the top may begin far above the wanted heights, so a temporary failure does not
+/// start one.
 #[tokio::test(start_paused = true)]
 async fn blocks_above_that_are_not_given_for_a_moment_are_waited_for() {
     for (fails, code, waits) in [
@@ -223,8 +224,8 @@ async fn blocks_above_that_are_not_given_for_a_moment_are_waited_for() {
     }
 }
 
-/// A node that stores no inner calls gives null for them, or an empty list next to a log that shows
-/// them, so that a trade would be none.
+/// A node that stores no inner calls returns null for them, or an empty list next to a log that shows
+/// them; a trade would not be recognized.
 #[tokio::test(start_paused = true)]
 async fn a_transaction_without_what_nodes_record_is_not_given() {
     const SLOT: Height = 250_000_000;

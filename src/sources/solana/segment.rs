@@ -357,7 +357,7 @@ mod tests {
 
     const LIMIT: usize = 4;
 
-    /// One of the servers behind an endpoint; it has indexed the slots up to its head.
+    /// The index of one of the servers behind an endpoint; it holds the slots up to its head.
     #[derive(Clone, Copy)]
     struct Index<'a> {
         entries: &'a [Mark],
@@ -378,7 +378,7 @@ mod tests {
     }
 
     impl Index<'_> {
-        /// Continues behind a token's position, also if that is above its head.
+        /// Continues behind the position of a token, even one above its head.
         fn page(self, query: &PageQuery) -> FullPage {
             let from = query.token.as_ref().map_or(0, |token| token.parse().unwrap());
             let all = self.entries.iter().enumerate().skip(from);
@@ -398,9 +398,9 @@ mod tests {
         }
     }
 
-    /// Reads all down to slot 0, with the answer of this number by a server whose index has come to
-    /// this slot alone. `is_deep`: far below how far the indexes have come. Returns what is held, and
-    /// the number of pages.
+    /// Reads everything down to slot 0. `behind`: the number of the page that a lagging server
+    /// gives, and the slot up to which it has indexed. `is_deep`: the range is far below the heads
+    /// of all indexes. Returns the entries that are held and the number of pages.
     fn read(
         entries: &[Mark],
         behind: Option<(usize, Height)>,
@@ -420,8 +420,8 @@ mod tests {
         (held, pages)
     }
 
-    /// Ten slots by four at a time, each page from the lowest slot of the one before: 100 to 97, 97
-    /// to 94, 94 to 91, and 91 once more for the end.
+    /// Ten slots are read in pages of four entries, each from the lowest slot of the page before:
+    /// 100 to 97, 97 to 94, 94 to 91, and 91 once more to confirm the end.
     #[test]
     fn a_page_of_a_server_that_is_behind_is_not_gone_on_from() {
         let entries: Vec<Mark> = (91..=100).rev().map(|slot| mark(slot, 0)).collect();
@@ -439,16 +439,16 @@ mod tests {
         assert_eq!(read(&entries, None, false), (entries, 5));
     }
 
-    /// Slot 50 fills a page: 51 and three of it, four of it, the other two by token and 49, and 49
-    /// once more for the end.
+    /// Slot 50 fills a page. The pages hold 51 and three entries of slot 50; four of slot 50; by
+    /// the token, the other two and 49; and 49 once more to confirm the end.
     #[test]
     fn a_token_leads_on_inside_a_slot_and_not_past_it() {
         let inside = (1..=6).map(|number| mark(50, number));
         let entries: Vec<Mark> =
             [mark(51, 0)].into_iter().chain(inside).chain([mark(49, 0)]).collect();
         assert_eq!(read(&entries, None, false), (entries.clone(), 4));
-        // The third page, by token, begins with 49: two of slot 50 are not there. The second one is
-        // asked for again, and the third.
+        // The third page, requested by the token, begins with 49 and lacks two entries of slot 50.
+        // So the second page is requested again, and then the third.
         assert_eq!(read(&entries, Some((3, 49)), false), (entries, 6));
     }
 
@@ -462,13 +462,14 @@ mod tests {
             Index { head, ..whole }.give(&mut lower, SegmentAnchor::None);
             assert_eq!(lower.newest, Some(mark(newest, 0)));
             whole.give(&mut upper, SegmentAnchor::Entry(mark(newest, 0)));
-            // Where it begins with 50, the upper segment gets 55 too.
+            // Where the page begins with 50, the upper segment also receives 55.
             let is_whole = newest == 55;
             assert_eq!((upper.has_ended(), upper.is_lost()), (is_whole, !is_whole));
         }
     }
 
-    /// A shallow server ends the range, and the oldest transactions come from a deep one after that.
+    /// A server whose index reaches less far down ends the range; the page with the oldest
+    /// transactions comes afterwards, from a server whose index reaches further.
     #[test]
     fn oldest_transactions_that_come_behind_an_end_take_no_ones_place() {
         use super::super::segments::{PageRoom, Segments};

@@ -307,10 +307,11 @@ mod tests {
     use super::super::fake::{self, ScriptedNodes, options};
     use super::*;
 
-    /// A node that answers no search.
+    /// In place of a height: the node answers no search.
     const FAILS: Height = Height::MAX;
 
-    /// Nodes that have events of the reference pools in every block from a height on.
+    /// A source of nodes that have events of the reference pools in every block from a height on,
+    /// which differs by node.
     fn source<const COUNT: usize>(all: [(&'static str, &Arc<AtomicU64>); COUNT]) -> TronSource {
         let kept = all.map(|(host, kept_from)| (host, Arc::clone(kept_from)));
         let nodes = ScriptedNodes::new(move |(host, path, body)| {
@@ -335,8 +336,8 @@ mod tests {
         source.events_kept(low, 100_000, &options()).await.unwrap().unwrap().from
     }
 
-    /// A read of all heights takes longer than what was seen is believed, and another one, of the
-    /// newest heights, looks again meanwhile.
+    /// A read of all heights takes longer than a look is believed; meanwhile another read, of the
+    /// newest heights, looks again.
     #[tokio::test(start_paused = true)]
     async fn a_look_higher_up_takes_nothing_from_a_read_further_down() {
         let source = source([("one", &Arc::default())]);
@@ -364,8 +365,8 @@ mod tests {
         assert_eq!(source.event_endpoints(71_000).ids, [EndpointId(0)]);
     }
 
-    /// That it was seen to keep events from a height on, where nothing below was looked at, says
-    /// nothing of what is below.
+    /// An endpoint that was seen to keep events from a height on, where nothing below was looked
+    /// at, may also keep events below that height.
     #[tokio::test(start_paused = true)]
     async fn one_is_not_alone_next_to_another_whose_depth_is_not_known() {
         let (one, two) = (Arc::default(), Arc::default());
@@ -376,7 +377,7 @@ mod tests {
         assert_eq!(from(&source, 0).await, 0);
         let deep = source.event_endpoints(10);
         assert_eq!((deep.ids, deep.is_alone), (vec![EndpointId(0)], false));
-        // It answers again, after it pruned them.
+        // The endpoint answers again, after it has pruned the events.
         two.store(70_000, Ordering::Relaxed);
         tokio::time::advance(DEPTH_AGE_MAX).await;
         assert_eq!(from(&source, 0).await, 0);
@@ -386,7 +387,7 @@ mod tests {
         assert!(!source.event_endpoints(10).is_alone, "another server may answer there now");
     }
 
-    /// The endpoint that showed them has pruned them since.
+    /// The endpoint that showed the events has pruned them since.
     #[tokio::test(start_paused = true)]
     async fn one_that_failed_is_asked_where_the_others_keep_no_more() {
         let (one, two) = (Arc::default(), Arc::default());

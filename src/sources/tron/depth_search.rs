@@ -318,7 +318,8 @@ mod tests {
         (kept.from, source)
     }
 
-    /// Blocks of before the first contracts hold none, although more than these are searched.
+    /// The blocks before the first contracts hold no events. The search covers more blocks than
+    /// these, and does not take them for pruned ones.
     #[tokio::test(start_paused = true)]
     async fn a_chain_whose_first_blocks_have_no_events_is_not_cut_there() {
         let nodes = node(0, 0);
@@ -343,7 +344,7 @@ mod tests {
         assert!((3_100_000..3_101_000).contains(&from), "{from}: nothing shows what lay below");
     }
 
-    /// Higher reads do not show where the chain's events begin.
+    /// Reads of higher blocks do not show where the events of the chain begin.
     #[tokio::test(start_paused = true)]
     async fn the_first_events_are_those_of_all_blocks() {
         let nodes = node(0, 2_400_000);

@@ -173,7 +173,7 @@ mod tests {
         assert!(proof.question(true, true).is_none() && proof.is_open(false));
         proof.confirm(ProofAnswer::Reach);
         assert!(!proof.is_open(false) && !proof.is_open(true));
-        // Pages further down need no such answer, another newest page does.
+        // Pages further down need no proof of how far the list reaches; another newest page does.
         proof.note(ListKind::Transfers, OTHER, 3, false);
         assert!(!proof.is_open(false));
         proof.note(ListKind::Transfers, OTHER, 3, true);

@@ -394,8 +394,8 @@ mod tests {
     use super::*;
     use crate::rpc::scripted::Answered;
 
-    /// Lists with entries of this time, in milliseconds, and the one before it; each second answer
-    /// lacks the one in between. With a status, all are refused.
+    /// Three entries in successive milliseconds, the newest of them at `newest`; each second answer
+    /// lacks the one in the middle. With a `status`, every request is refused with it.
     #[derive(Debug, Default)]
     struct Lists {
         status: AtomicU16,
@@ -438,8 +438,9 @@ mod tests {
         }
     }
 
-    /// An endpoint that had come so far falls behind and gives the newest entries: that shows at
-    /// once, and not only when all lists have begun, as it may have caught up by then.
+    /// An endpoint that had come to the top falls behind and returns the newest entries. The lister
+    /// notices it at once, not only when all lists have begun, as the endpoint may have caught up
+    /// by then.
     #[tokio::test(start_paused = true)]
     async fn newest_entries_of_lists_that_fell_behind_are_not_taken_from_a_second_answer() {
         let top = 1_000_060_000;
@@ -459,7 +460,7 @@ mod tests {
     }
 
     /// A read began when the lists had come to its top; a later look met a server that was behind.
-    /// It does not wait until that is forgotten.
+    /// The read does not wait until that look has expired.
     #[tokio::test(start_paused = true)]
     async fn lists_that_were_behind_are_looked_at_again_before_a_page_is_refused() {
         let lists = Arc::new(Lists { newest: AtomicU64::new(1_000_000_000), ..Lists::default() });

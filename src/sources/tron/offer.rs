@@ -233,7 +233,7 @@ mod tests {
         assert!(!cut(ONE, 19) && cut(OTHER, 19));
     }
 
-    /// Enough counted answers, within a time in which a provider only suspends a client.
+    /// Enough answers are counted, but within a time for which a provider only suspends a client.
     #[tokio::test(start_paused = true)]
     async fn lists_are_not_absent_by_answers_of_a_short_time() {
         let limits = TronLimits::default();
