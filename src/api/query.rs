@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_parameter_stands_once_and_unknown_ones_are_ignored() {
+    fn a_repeated_parameter_is_refused_and_unknown_ones_are_ignored() {
         let twice = |name| Err(ApiError::InvalidParameter { name, rule: "it may stand once only" });
         assert_eq!(HistoryQuery::parse("limit=1&limit=1"), twice("limit"));
         assert_eq!(HistoryQuery::parse("cursor=a&x=1&cursor="), twice("cursor"));

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_that_leads_nowhere_is_no_reason_to_go_on() {
+    fn error_answers_for_a_page_are_classified() {
         let error = |status, code| page_error(&answer(status, code));
         let changed = error(StatusCode::CONFLICT, "history_changed");
         assert!(matches!(changed, PageError::Changed));

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_rate_is_that_of_late() {
+    async fn the_rate_is_that_of_the_last_seconds() {
         let progress = ProgressLine::of(ProgressBar::hidden());
         assert_eq!(progress.mark(100_000), (0, Duration::ZERO));
         let mut last = (0, Duration::ZERO);

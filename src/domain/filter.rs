@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_new_stands_above_the_beginning() {
+    fn rows_at_or_after_to_are_above_the_start_of_the_walk() {
         let filter = Filter { to: Some(UnixSeconds(100)), ..Filter::default() };
         let begin = filter.begins_behind(Family::Solana).unwrap();
         assert!(trade(100, Side::Buy, "").key < begin);

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_stand_end_the_look_and_one_that_differs_goes_on_to_the_next_good_one() {
+    fn two_unchanged_anchors_end_the_check_and_a_changed_one_leads_to_the_next_lower_one() {
         use HashCheck::{Differs, Gone, Same};
         let judge = |checks: &[HashCheck]| judge(None, checks);
         assert_eq!(judge(&[Same, Same, Differs]), (2, ReorgOutcome::NoReorg(None)));

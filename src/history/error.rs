@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_no_room_is_a_kind_of_its_own() {
+    fn a_full_or_read_only_disk_is_an_error_of_its_own() {
         for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge] {
             assert_eq!(of(kind.into()), HistoryError::StoreFull { reason: NO_SPACE }, "{kind}");
         }

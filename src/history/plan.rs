@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_for_newer_heights_that_began_is_finished_without_a_reader() {
+    fn a_started_read_of_newer_heights_is_finished_without_a_reader() {
         let some = coverage(&[(0, 99)]);
         let begun = PlanInput { unfinished: Some(100), ..known(&some, false) };
         assert_eq!(plan(&[], begun, 0), Next::Refresh { low: 100 });

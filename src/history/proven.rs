@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chains_first_block_needs_no_proof_by_itself() {
+    fn the_first_block_of_a_chain_alone_needs_no_proof() {
         assert!(!may_hold_trades(&span((0, 0))));
         for heights in [(0, 1), (1, 1), (0, 9)] {
             assert!(may_hold_trades(&span(heights)), "{heights:?}");

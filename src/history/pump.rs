@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn those_that_would_leave_a_hole_begin_anew() {
+    async fn pumps_that_would_leave_a_hole_are_started_anew() {
         use LateAccounts::{All, Partly, Unreported};
         let news =
             |left_out, heights, late_accounts| StoredChunk { left_out, heights, late_accounts };

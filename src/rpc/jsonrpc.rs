@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_garbage() {
+    fn invalid_answers_are_garbage() {
         let bodies: [&[u8]; 6] = [b"", b"<html>", b"{\"id\":0", b"[{]", b"\xff", b"{\"id\":0}"];
         for body in bodies {
             assert_eq!(decode(body, 0, 1).unwrap_err(), DecodeError::NotJsonRpc);

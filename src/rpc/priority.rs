@@ -64,7 +64,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[tokio::test(start_paused = true)]
-    async fn endpoints_are_those_of_late() {
+    async fn endpoints_are_those_used_lately() {
         let priority = Priority::background();
         priority.record(3, "http://a.example", Instant::now());
         priority.record(1, "http://b.example", Instant::now());

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_pages_is_worked_out_from_their_rates() {
+    fn activity_between_pages_is_interpolated_from_their_rates() {
         assert_eq!(extrapolate(&[page(1_000, 900, 40)], None), 40);
         assert_eq!(extrapolate(&[page(1_000, 900, 100)], None), 100, "the least that there are");
         assert_eq!(extrapolate(&[page(1_000, 900, 100)], Some(0)), 1_000);

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_is_joined_with_what_stands_right_below_and_was_read_alike() {
+    fn a_chunk_is_joined_with_the_adjacent_one_that_was_read_alike() {
         let mut upper = chunk(50, 90);
         assert!(!upper.is_above(&chunk(10, 48)), "a height lies between");
         assert!(!upper.is_above(&chunk(10, 50)), "one height is in both");

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_out_is_refused() {
+    fn outliers_are_refused() {
         let events = [sync(1, 3_000), sync(2, 3_010), sync(3, 9_000)];
         assert_eq!(price_between(&[POOL], &events, 0, 4), PoolPrice::Price(dollars(3_010)));
         let other = ReferencePool { emitter: [2; 20], ..POOL };
@@ -428,7 +428,7 @@ mod tests {
         }
 
         #[test]
-        fn between_lies_between(from in 1_u128..1 << 90, to in 1_u128..1 << 90, span in 1_u64..999, part in 0_u64..999) {
+        fn a_price_between_two_others_is_between_them(from in 1_u128..1 << 90, to in 1_u128..1 << 90, span in 1_u64..999, part in 0_u64..999) {
             let done = part.min(span);
             let price = interpolate(Price(from), Price(to), done, span).unwrap().0;
             prop_assert!((from.min(to)..=from.max(to)).contains(&price));

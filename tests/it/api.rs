@@ -603,7 +603,7 @@ async fn metrics_are_open_metrics_text() {
 
 /// The head that filled wallets are known to.
 #[tokio::test]
-async fn a_cursor_from_before_the_first_row_begins_anew() {
+async fn a_cursor_from_before_the_first_row_restarts_the_walk() {
     let world = World::new();
     world.fill(&wallet(1), 0, trades(3), vec![]).await;
     let cursor = Cursor {

@@ -117,7 +117,7 @@ fn a_swap_between_two_orders_of_ones_own_is_a_trade() {
 }
 
 #[test]
-fn a_fill_is_named_after_the_venue_beneath_it() {
+fn a_fill_is_named_after_the_venue_that_filled_it() {
     let expected = [
         (Side::Sell, "USDC", 200, None, "Raydium AMM v4"),
         (Side::Buy, "WIF", 80, None, "Raydium AMM v4"),

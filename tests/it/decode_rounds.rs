@@ -230,7 +230,7 @@ fn a_tax_of_what_is_received_is_in_the_value() {
 
 /// The market's caller takes an order, whose maker gave its side when it placed the order.
 #[test]
-fn an_order_of_a_market_is_a_trade_of_who_takes_and_of_who_placed_it() {
+fn an_order_of_a_market_is_a_trade_of_its_taker_and_its_maker() {
     let called = |data: [u8; 8]| {
         let mut tx = Tx::new("w");
         tx.account("w atlas", "ATLAS", "w", 900).account("w food", "FOOD", "w", 0);

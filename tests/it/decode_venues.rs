@@ -238,7 +238,7 @@ fn a_route_is_worth_what_its_first_pool_gave() {
 /// A market maker that pays half of a pair's price itself, and sells one of the two outcomes it mints.
 /// Amounts of `3RiwzFhC9x6rUkfK…`.
 #[test]
-fn an_outcome_of_a_pair_is_bought_from_who_made_the_pair() {
+fn an_outcome_of_a_pair_is_bought_from_the_creator_of_the_pair() {
     let mut tx = Tx::new("w");
     tx.account("w usdc", "USDC", "w", 6_000_000).account("m usdc", "USDC", "m", 20_000_000);
     tx.account("pair usdc", "USDC", "pair", 0).account("fees", "USDC", "f", 0);
@@ -764,7 +764,7 @@ fn a_sale_of_yield_that_is_taken_from_a_position_is_one() {
 
 /// The wrapped token is minted to the wallet on the way.
 #[test]
-fn a_purchase_of_principal_is_one_and_a_split_is_none() {
+fn a_purchase_of_principal_is_a_trade_and_a_split_is_none() {
     let mut bought = splitting();
     bought.call(EXPONENT, &["w", "m", "w SY"], &[0x1d]);
     wrap(&mut bought);

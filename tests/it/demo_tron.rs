@@ -219,7 +219,7 @@ fn tokens_report_names_and_decimals_in_every_interface() {
 
 /// Texts and statuses are those of the documentation of the index and of java-tron.
 #[tokio::test(start_paused = true)]
-async fn who_asks_too_often_is_suspended_for_a_while() {
+async fn a_client_that_asks_too_often_is_suspended_for_a_while() {
     let world = world(NodeOptions::default());
     let wallet = world.model.add_named("asked", WalletPlan::trades(3));
     let list = format!("/v1/accounts/{wallet}/transactions");

@@ -439,7 +439,7 @@ async fn no_caller_learns_the_host_of_a_node() {
 
 /// An address that is not a wallet is rejected before the first byte if that is known by then.
 #[tokio::test(start_paused = true)]
-async fn what_is_no_wallet_ends_a_stream_for_good() {
+async fn an_address_that_is_no_wallet_ends_a_stream_for_good() {
     let world = crate::support::world::Build::default().world();
     let keys = blotter::api::Keys::new(ring(&[(KEY, key(1, |_| {}))]));
     let parts = blotter::api::ApiParts {

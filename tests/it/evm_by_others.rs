@@ -31,7 +31,7 @@ fn issued_to(holder: Account) -> Case {
 }
 
 #[test]
-fn what_is_minted_for_who_fills_an_order_is_no_share() {
+fn tokens_minted_to_the_filler_of_an_order_are_no_share() {
     let filled = issued_to(ROUTER).from(OTHER);
     filled.gives(&[('s', AAA, 31, None), ('b', BBB, 158, None)]);
     issued_to(WALLET).from(OTHER).gives_none(Some(NoteKind::Liquidity));
@@ -70,7 +70,7 @@ fn an_order_that_its_filler_pays_out_of_its_own_coin_is_a_sale() {
 }
 
 #[test]
-fn whom_the_call_of_a_taker_pays_says_nothing_about_the_order_that_it_fills() {
+fn recipients_of_a_takers_call_do_not_count_for_the_order_that_it_fills() {
     let logs = vec![transfer(AAA, WALLET, ROUTER, 800), unwrap(ROUTER, 15), filled()];
     let mut sold = case(logs).from(OTHER).unknown();
     sold.tx.terms.receiver = Some(OTHER);

@@ -343,7 +343,7 @@ fn transfers_wraps_and_approvals_are_no_trades() {
 }
 
 #[test]
-fn who_only_gives_or_only_gets_does_not_trade() {
+fn a_wallet_that_only_gives_or_only_receives_does_not_trade() {
     let mut out = buy();
     out.tx.logs = swap(POOL, (weth(), 100, ROUTER), (AAA, 500, OTHER));
     out.clone().of(OTHER).gives_none(Some(NoteKind::OneSided));

@@ -78,7 +78,7 @@ fn what_a_gas_sponsor_kept_is_named() {
 }
 
 #[test]
-fn what_went_to_who_produced_the_block_is_a_tip() {
+fn a_payment_to_the_block_producer_is_a_tip() {
     let logs = swap(POOL, (weth(), 60, WALLET), (AAA, 500, WALLET));
     let mut tipped = case(logs).from(OTHER).to(WALLET).calls(&[call(WALLET, CCC, 9)]);
     tipped.tx.producer = Some(CCC);

@@ -479,7 +479,7 @@ fn a_trade_by_an_unknown_contract_is_found_by_its_shape() {
 }
 
 #[test]
-fn what_is_not_plain_is_no_trade_of_an_unknown_contract() {
+fn only_a_plain_exchange_is_a_trade_of_an_unknown_contract() {
     let nothing = |unlike: Case| unlike.gives_none(None);
     // No event confirms it, or one that names half of it.
     nothing(dealt(said(&[word(WALLET)])));

@@ -503,7 +503,7 @@ fn sale_with(said: &[u64]) -> Case {
 }
 
 #[test]
-fn who_keeps_a_fee_of_what_was_unwrapped_leaves_a_sale() {
+fn a_fee_kept_out_of_unwrapped_coin_leaves_a_sale() {
     let fee = 30_000_000_000_000_000;
     sale_with(&[0, fee]).gives(&[('s', AAA, 500, None)]);
     sale_with(&[0, 1_499_999_999_999_999_999]).gives(&[('s', AAA, 500, None)]);

@@ -587,7 +587,7 @@ async fn native_coin_comes_from_any_endpoint_that_has_it() {
 
 /// For a contract that paid coin, and for a sale of which more went on than came to the wallet.
 #[tokio::test(start_paused = true)]
-async fn who_produced_a_block_is_read_where_a_trade_may_hang_on_it() {
+async fn the_block_producer_is_read_where_a_trade_may_depend_on_it() {
     for gives_time in [false, true] {
         let mut chain = Chain::new(100_000);
         let paying = chain.add(50_000, &OTHER, &WALLET).swap().transfer(&WALLET, &UNKNOWN, 7);

@@ -180,7 +180,7 @@ fn produced(mut base: Case, by: Option<Account>) -> Case {
 }
 
 #[test]
-fn what_a_contract_pays_to_who_produced_the_block_is_no_part_of_its_trade() {
+fn a_contracts_payment_to_the_block_producer_is_no_part_of_its_trade() {
     let tipped = |tip, logs| called_with(0, logs).calls(&[call(WALLET, PRODUCER, tip)]);
     let of = |value| [('b', AAA, 500, value)];
     produced(tipped(9, bought()), Some(PRODUCER)).gives(&of(Some(60)));
@@ -199,7 +199,7 @@ fn what_a_contract_pays_to_who_produced_the_block_is_no_part_of_its_trade() {
 }
 
 #[test]
-fn a_sale_of_which_more_goes_to_who_produced_the_block_is_one() {
+fn a_sale_that_mostly_pays_the_block_producer_is_a_sale() {
     let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, ROUTER));
     logs.push(unwrap(ROUTER, 100));
     let paid = [call(weth(), ROUTER, 100), call(ROUTER, PRODUCER, 60), call(ROUTER, WALLET, 40)];

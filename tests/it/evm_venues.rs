@@ -72,7 +72,7 @@ fn a_curve_at_hood_fun_sells_and_buys() {
 
 /// A maker or a solver, perhaps unnamed, fills what the wallet signed; another account sent it.
 #[test]
-fn orders_that_others_fill_are_trades_of_who_signed_them() {
+fn orders_that_others_fill_are_trades_of_their_signers() {
     let (by, id, zero) = (word(WALLET), [9; 32], number(0));
     let sides = [word(AAA), word(BBB), number(500), number(7)];
     let events: [(&str, &str, Vec<Word>, Vec<Word>); 4] = [

@@ -371,7 +371,7 @@ async fn the_ending_of_a_file_is_its_form() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_was_killed_is_gone_on_with() {
+async fn a_killed_call_is_resumed() {
     let model = SolanaModel::new(42);
     let wallet = model.add_named("cut", WalletPlan::trades(2_500));
     let node = DemoNode::new(model, 1);

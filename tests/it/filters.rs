@@ -313,7 +313,7 @@ async fn a_rare_row_in_a_large_wallet_delays_no_other_client() {
 /// A failure reaches a walk only after all that is stored: rows that its filter rejects are not the
 /// end of what is stored.
 #[tokio::test(start_paused = true)]
-async fn a_failed_load_ends_a_filtered_walk_behind_all_that_is_stored() {
+async fn a_failed_load_ends_a_filtered_walk_after_all_stored_rows() {
     let limits = HistoryLimits { rows_per_step_max: 3, ..HistoryLimits::default() };
     let world = Build { limits, ..Build::default() }.world();
     world.set_faults(Faults::latency(Duration::from_millis(80)));

@@ -341,7 +341,7 @@ async fn a_gap_below_what_is_new_ends_a_stream_that_follows_with_the_cut() {
 
 /// No request for newer heights can succeed: each begins only after a pause.
 #[tokio::test(start_paused = true)]
-async fn a_node_that_keeps_no_block_is_named_and_left_in_peace() {
+async fn a_node_that_keeps_no_block_is_named_and_not_asked_again() {
     let world = Build::default().world();
     world.set_faults(Faults::latency(Duration::from_millis(80)));
     let wallet = world.add("unkept", WalletPlan::trades(60));

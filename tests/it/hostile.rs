@@ -188,7 +188,7 @@ fn tricks(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn what_no_client_should_send_is_refused_and_everybody_else_is_served_on() {
+fn malformed_requests_are_refused_and_other_clients_are_served_on() {
     let place = Place::new();
     let (server, key, wallet) = demo(&place);
     let good = format!("/v1/wallets/{wallet}/history?limit=3");
@@ -361,7 +361,7 @@ fn thousands_of_idle_and_half_open_connections_delay_no_client() {
 
 /// A client that tries keys needs a new connection for every few of them.
 #[test]
-fn who_guesses_keys_is_hung_up_on() {
+fn a_client_that_guesses_keys_is_disconnected() {
     let place = Place::new();
     let (server, key, wallet) = demo(&place);
     let mut stream = TcpStream::connect(&server.address).unwrap();

@@ -117,7 +117,7 @@ async fn run(
 }
 
 #[tokio::test(start_paused = true)]
-async fn solana_nodes_in_ruins() {
+async fn garbled_solana_nodes() {
     run("solana", "sol", 40, |registry, seed, share| {
         let model = SolanaModel::new(5);
         let wallet = model.add_named("ruined", WalletPlan::trades(12));
@@ -136,7 +136,7 @@ async fn solana_nodes_in_ruins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn evm_nodes_explorers_and_gateways_in_ruins() {
+async fn garbled_evm_nodes_explorers_and_gateways() {
     run("evm", "eth", 40, |registry, seed, share| {
         let registry = Arc::clone(registry);
         let chain = registry.chain_named("eth").unwrap().clone();
@@ -166,7 +166,7 @@ async fn evm_nodes_explorers_and_gateways_in_ruins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tron_nodes_and_lists_in_ruins() {
+async fn garbled_tron_nodes_and_lists() {
     run("tron", "tron", 40, |registry, seed, share| {
         let mut chain = tron_node::Chain::new(50_000);
         for at in 1..=12 {

@@ -174,7 +174,7 @@ async fn trickle(served: &Served, begin: &str) -> (Duration, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_sends_a_byte_a_second_is_not_waited_for() {
+async fn a_client_that_sends_a_byte_a_second_is_not_waited_for() {
     let limits = ApiLimits::default();
     let (most, body_most) = (limits.header_wait_max, limits.estimate_body_wait_max);
     let world = World::new();

@@ -77,7 +77,7 @@ impl Transport for Mangler {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_envelope_in_ruins_ends_in_an_error_and_in_time() {
+async fn a_garbled_envelope_ends_in_an_error_and_in_time() {
     for seed in 0..rounds(300) {
         let transport: Arc<dyn Transport> = Arc::new(Mangler(Mutex::new(Dice(seed))));
         let pool = Pool::new(vec![at("one")], transport, PoolLimits::default(), Arc::new(Epoch), 1);
@@ -89,7 +89,7 @@ async fn an_envelope_in_ruins_ends_in_an_error_and_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_query_in_ruins_is_a_clients_error() {
+async fn a_garbled_query_is_a_client_error() {
     let world = Build::default().world();
     let keys = Keys::new(ring(&[(KEY, key(1, |_| {}))]));
     let limits = ApiLimits { stream_window: Duration::from_secs(1), ..ApiLimits::default() };

@@ -120,7 +120,7 @@ fn a_full_disk_is_reported_and_stored_rows_are_still_served() {
 }
 
 #[test]
-fn what_is_no_store_of_ours_is_refused_and_left_as_it_was() {
+fn a_foreign_file_is_refused_and_left_as_it_was() {
     let place = Place::new();
     let mut server = place.serve(&SERVE);
     server.signal("TERM");

@@ -120,7 +120,7 @@ async fn a_body_of_any_length_is_taken_up_to_the_limit_only() {
 
 /// Heads that are too long or missing give an error soon.
 #[tokio::test]
-async fn a_head_in_ruins_is_an_error_without_the_address() {
+async fn a_garbled_response_head_is_an_error_without_the_address() {
     let long = format!("HTTP/1.1 200 OK\r\nx-a: {}\r\n\r\n", "a".repeat(8 << 20));
     let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "x-a: b\r\n".repeat(100_000));
     let two = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab".to_owned();

@@ -118,7 +118,7 @@ fn secret_in(text: &str, key: &str) -> Option<String> {
 }
 
 #[test]
-fn no_secret_is_in_anything_that_is_said() {
+fn no_secret_is_in_any_output() {
     let (elsewhere, came) = trap();
     let node = echoing_node(elsewhere);
     let file = format!(

@@ -108,7 +108,7 @@ async fn stored_wallets_are_answered_from_the_store_while_others_load() {
 
 /// Thousands are rejected: they leave no state in the engine or on the disk.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_kept_of_those_who_were_sent_away() {
+async fn nothing_is_kept_of_rejected_clients() {
     let world = crowded();
     world.set_faults(Faults::latency(Duration::from_secs(3600)));
     let crowd = wallets(&world, "crowd", ACTIVE, 10);

@@ -96,7 +96,7 @@ fn the_average_of_a_cheap_token_keeps_its_digits() {
 }
 
 #[test]
-fn what_was_not_bought_here_stands_apart() {
+fn amounts_not_bought_here_are_reported_apart() {
     for method in METHODS {
         // Of 10 for 100 only 4 were held: floor(100 * 4 / 10) = 40 against a cost of 50.
         let p = position(method, &[buy(4, 50), sell(10, 100)]);

@@ -127,7 +127,7 @@ impl Transport for Pruned {
 /// Servers behind one address have different ranges: what one lacks another has, and a block that
 /// none returns is requested again later.
 #[tokio::test(start_paused = true)]
-async fn one_answer_without_a_block_is_no_price_that_is_not_there() {
+async fn one_answer_without_a_block_does_not_prove_that_a_price_is_missing() {
     let model = SolanaModel::new(11);
     let node = DemoNode::new(model.clone(), 1);
     let at = [sides(&model, 200, true)[0].0];

@@ -77,7 +77,7 @@ fn a_data_folder_that_cannot_be_used_is_named() {
 }
 
 #[test]
-fn a_folder_in_use_and_a_copy_that_is_there_are_said_with_what_to_do() {
+fn a_folder_in_use_and_an_existing_copy_are_named_with_what_to_do() {
     let place = Place::new();
     let server = place.serve(&SERVE);
     for command in ["pnl", "history"] {
@@ -93,7 +93,7 @@ fn a_folder_in_use_and_a_copy_that_is_there_are_said_with_what_to_do() {
 }
 
 #[test]
-fn a_port_in_use_is_said_with_the_setting_and_a_free_one() {
+fn a_port_in_use_is_named_with_the_setting_and_a_free_one() {
     let held = TcpListener::bind("127.0.0.1:0").unwrap();
     let busy = held.local_addr().unwrap().to_string();
     let place = Place::new().variable("BLOTTER_SERVER_METRICS_LISTEN", &busy);
@@ -106,7 +106,7 @@ fn a_port_in_use_is_said_with_the_setting_and_a_free_one() {
 }
 
 #[test]
-fn a_free_port_of_metrics_is_said() {
+fn a_free_port_for_metrics_is_named() {
     let place = Place::new().variable("BLOTTER_SERVER_METRICS_LISTEN", "127.0.0.1:0");
     let server = place.serve(&SERVE);
     let (_, rest) = server.stderr.split_once("metrics are served at http://").unwrap();

@@ -257,7 +257,7 @@ async fn a_slow_endpoint_next_to_a_fast_one_costs_no_time() {
 /// Of a late request and its hedge the caller sees one answer. Two silent nodes once hedged each
 /// other in turns, next to one that works.
 #[tokio::test(start_paused = true)]
-async fn silent_ones_that_are_asked_in_pairs_hide_no_node_that_works() {
+async fn silent_endpoints_that_are_asked_in_pairs_hide_no_working_node() {
     let plan = |kind, concurrency, batch| Plan { kind, concurrency, rate: None, batch };
     let silent = [plan(Kind::Silent, 2, 5), plan(Kind::Silent, 1, 4)];
     let works = plan(Kind::Works(500), 1, 1);

@@ -183,7 +183,7 @@ async fn connections_that_lead_nowhere_are_given_up_together() {
 }
 
 #[tokio::test]
-async fn a_slow_database_and_one_that_was_cut_off_are_gone_on_with() {
+async fn reading_goes_on_with_a_slow_database_and_after_a_cut_connection() {
     let Some(url) = arms::database().await else { return };
     let wire = Wire::to(&url).await;
     let store = arms::connect(&wire.url).await;

@@ -164,7 +164,7 @@ async fn a_late_fill_has_its_place_in_its_block() {
 /// The trade that was stored before it had been the wallet's only one of its block, and stands without
 /// a position.
 #[tokio::test(start_paused = true)]
-async fn a_late_fill_stands_below_a_single_trade_that_followed_it() {
+async fn a_late_fill_is_ordered_below_a_single_trade_that_followed_it() {
     let mints = traded_with_a_late_fill(&["JUP"], 0, 3_000).await;
     assert!(place(&mints, "JUP") < place(&mints, "BONK"), "{mints:?}");
 }
@@ -172,7 +172,7 @@ async fn a_late_fill_stands_below_a_single_trade_that_followed_it() {
 /// The fill is the block's first transaction: its position is the same as none, and by their signatures
 /// the two stand the other way round.
 #[tokio::test(start_paused = true)]
-async fn a_late_fill_that_is_the_first_of_its_block_stands_below_a_single_trade() {
+async fn a_late_fill_that_is_first_in_its_block_is_ordered_below_a_single_trade() {
     let mints = traded_with_a_late_fill(&["JUP"], 0, 2_999).await;
     assert!(place(&mints, "JUP") < place(&mints, "BONK"), "{mints:?}");
 }

@@ -801,7 +801,7 @@ async fn a_node_of_another_chain_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_wallet_is_refused() {
+async fn an_address_that_is_no_wallet_is_refused() {
     let data = |bytes: usize| {
         use base64::Engine as _;
         json!([base64::engine::general_purpose::STANDARD.encode(vec![1; bytes]), "base64"])

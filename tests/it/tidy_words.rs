@@ -166,7 +166,7 @@ fn the_changelog_has_each_change_once_and_names_the_version() {
 
 /// Where the text of a planted defect stands no more, nothing is planted and nothing is tried.
 #[test]
-fn the_text_of_each_planted_defect_stands_once_in_its_file() {
+fn the_text_of_each_planted_defect_occurs_once_in_its_file() {
     let plants: toml::Table = include_str!("../planted/plants.toml").parse().unwrap();
     let plants = plants["plant"].as_array().unwrap();
     assert!(!plants.is_empty());

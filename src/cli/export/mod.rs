@@ -292,7 +292,7 @@ mod tests {
 
     /// Its cursor would be rejected each time.
     #[tokio::test(start_paused = true)]
-    async fn what_the_chain_has_changed_is_not_gone_on_with() {
+    async fn an_export_is_not_resumed_after_the_chain_changed() {
         let (temp, path, _, export) = noted(Format::Csv).await;
         assert!(with_suffix(&path, RESUME_SUFFIX).exists());
         let cursor = Some("c1".to_owned());
@@ -318,7 +318,7 @@ mod tests {
 
     /// Its last call reads no row at all.
     #[tokio::test(start_paused = true)]
-    async fn a_history_that_was_gone_on_with_knows_its_first_trade() {
+    async fn a_resumed_history_knows_its_first_trade() {
         let (_temp, path, subject, export) = noted(Format::Ndjson).await;
         drop(export);
         let again = Export::resume(&subject, &path, |_| true).unwrap().unwrap();

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_line_does_not_say_stands_in_its_comment() {
+    fn details_without_a_column_are_in_the_comment() {
         let date = "2026-11-21 07:05:51 UTC";
         let swapped = || {
             vec![

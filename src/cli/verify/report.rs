@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn trades_and_transfers_are_held_against_the_balance() {
+    fn trades_and_transfers_are_compared_with_the_balance() {
         let stored = rows(&["1.5", "2"], &["3"]);
         // 3.5 bought, 3 sold, 0.25 came, 0.5 went: 0.25 is left.
         let anew = moved([350, 300, 25, 50]);

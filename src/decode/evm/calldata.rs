@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_multicall_gives_coin_to_whom_its_calls_name() {
+    fn a_multicall_pays_coin_to_the_recipients_of_its_calls() {
         let swap: Call<'_> = (0x414b_f389, &[CALLED, FEES]);
         for multicall_at in MULTICALLS {
             let read = |calls: &[Call<'_>]| {
@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn a_universal_router_gives_coin_to_whom_its_commands_name() {
+    fn a_universal_router_pays_coin_to_the_recipients_of_its_commands() {
         let placeholder = |last: u8| {
             let mut account = ZERO;
             account[19] = last;

@@ -162,7 +162,7 @@ mod tests {
     /// WTRX and USDT on Tron: `SunSwap`'s pair, its pool of 0.05 %, and WTRX and DCT's pair, by the addresses
     /// that public programs use.
     #[test]
-    fn tron_derives_addresses_with_a_prefix_of_its_own() {
+    fn tron_derives_addresses_with_its_own_prefix() {
         let registry = Registry::embedded().unwrap();
         let chain = registry.chain_named("tron").unwrap();
         let wtrx = account("891cdb91d149f23b1a45d9c5ca78a88d0cb44c18");

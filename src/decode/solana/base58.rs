@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stands_for_nothing() {
+    fn empty_text_and_the_largest_address_decode() {
         assert_eq!(decode(""), Some(Vec::new()));
         assert_eq!(decode("11"), Some(vec![0, 0]));
         assert_eq!(decode_address(b""), None);

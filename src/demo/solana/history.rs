@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_stands_above_the_head() {
+    fn transactions_that_arrive_are_above_the_head() {
         for live_every in [None, Some(30)] {
             let plan = WalletPlan { live_every, ..WalletPlan::trades(500) };
             let mut wallet = history(&plan);

@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_nothing_is_passed_over_and_what_failed_is_none() {
+    fn rows_without_a_movement_and_failed_rows_are_recognized() {
         use ExplorerList::{Calls, Tokens, Transactions};
         let [from, to] = [[0xaa; 20], [0xbb; 20]];
         let moved = What::Call(NativeMove { from, to, value: Units::from(5) });

@@ -501,7 +501,7 @@ mod tests {
 
     /// Its old logs come back while the blocks of a look at its depth are asked for.
     #[tokio::test(start_paused = true)]
-    async fn answers_of_before_a_look_that_shows_no_busy_contract_are_asked_for_again() {
+    async fn answers_from_before_a_check_without_a_busy_contract_are_requested_again() {
         let is_whole_block =
             |filter: &Value| filter["address"].is_null() && filter["topics"].is_null();
         let nodes = without_logs_until(is_whole_block);
@@ -510,7 +510,7 @@ mod tests {
 
     /// They come back while logs of busy contracts are looked for in more blocks.
     #[tokio::test(start_paused = true)]
-    async fn answers_of_before_what_shows_the_depth_are_asked_for_again() {
+    async fn answers_from_before_the_depth_was_shown_are_requested_again() {
         let is_further = |filter: &Value| {
             let from = filter["fromBlock"].as_str().unwrap();
             let from = u64::from_str_radix(from.trim_start_matches("0x"), 16).unwrap();

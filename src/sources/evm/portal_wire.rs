@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn at_one_place_of_a_block_stands_one_transaction() {
+    fn an_index_of_a_block_holds_one_transaction() {
         assert_eq!(read([(0, 1), (1, 2)]).unwrap()[0].txs.len(), 2);
         assert!(read([(1, 2), (1, 2)]).is_some(), "the same one twice");
         assert!(read([(1, 1), (1, 2)]).is_none());

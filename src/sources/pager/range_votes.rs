@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn those_agree_that_hold_all_that_any_holds() {
+    fn answers_agree_if_they_hold_every_row_that_any_answer_holds() {
         let mut votes = RangeVotes::new();
         assert!(!votes.is_answered() && votes.is_empty());
         assert!(add(&mut votes, &[1], 1));

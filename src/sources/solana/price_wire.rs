@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn swaps_count_by_their_size_and_odd_ones_not() {
+    fn swaps_count_by_their_size_and_outliers_do_not() {
         let fair = |dollars: u64| tx((1_000 * SOL, 990 * SOL), (0, dollars * DOLLAR), &Value::Null);
         // 1,500 and 1,510 dollars for 10 SOL, each by its own size.
         let expected = (1_500 * 150_000 + 1_510 * 151_000) * 1_000_000_000_u128 / 3_010;

@@ -423,7 +423,7 @@ mod tests {
     /// Ten slots are read in pages of four entries, each from the lowest slot of the page before:
     /// 100 to 97, 97 to 94, 94 to 91, and 91 once more to confirm the end.
     #[test]
-    fn a_page_of_a_server_that_is_behind_is_not_gone_on_from() {
+    fn a_page_of_a_lagging_server_is_not_continued() {
         let entries: Vec<Mark> = (91..=100).rev().map(|slot| mark(slot, 0)).collect();
         assert_eq!(read(&entries, None, false), (entries.clone(), 4));
         // The second page would begin with 95: its server lacks the slots above.
@@ -471,7 +471,7 @@ mod tests {
     /// A server whose index reaches less far down ends the range; the page with the oldest
     /// transactions comes afterwards, from a server whose index reaches further.
     #[test]
-    fn oldest_transactions_that_come_behind_an_end_take_no_ones_place() {
+    fn oldest_transactions_that_arrive_after_an_end_replace_no_segment() {
         use super::super::segments::{PageRoom, Segments};
         let entries = [mark(90, 1), mark(80, 2), mark(30, 3), mark(20, 4)];
         let shallow = Index { entries: &entries[..2], head: 100, is_deep: false };

@@ -162,7 +162,7 @@ mod tests {
     const OTHER: EndpointId = EndpointId(1);
 
     #[test]
-    fn the_newest_pages_count_with_the_reach_of_those_who_gave_them() {
+    fn newest_pages_count_with_the_reach_of_their_endpoints() {
         let mut proof = ListProof::new(100, vec![(ONE, ListKind::Transactions)]);
         proof.note(ListKind::Transactions, ONE, 3, true);
         assert!(proof.question(false, false).is_none() && proof.is_open(false));
