@@ -276,7 +276,7 @@ mod tests {
         assert!(!worked.shows_no_calls(Discovery::Portal));
     }
 
-    /// Its queries for traces are not refused, which says nothing.
+    /// The gateway does not refuse queries for traces, which does not show that it has any.
     #[tokio::test(start_paused = true)]
     async fn a_gateway_that_never_shows_a_trace_is_not_waited_for() {
         let nodes = nodes(|_, _, _| Ok(Value::Null));
@@ -293,13 +293,13 @@ mod tests {
         set_ways(&mut source, &[Discovery::Portal, Discovery::Explorer]);
         assert!(source.may_list_calls(9) && !source.blind_spots().contains(Doubts::INNER_CALLS));
         assert!(source.comes_later(Discovery::Portal, (0, None)));
-        // It has some after all: what is in doubt by then is read again.
+        // The gateway has traces after all: heights that are in doubt by then are read again.
         set_ways(&mut source, &[Discovery::Portal]);
         abilities.note_window_traces(true, true);
         assert!(source.may_list_calls(9) && !source.blind_spots().contains(Doubts::INNER_CALLS));
     }
 
-    /// A gateway has traces, and none of one block.
+    /// A gateway has traces, but none of this block.
     #[tokio::test(start_paused = true)]
     async fn traces_of_a_block_are_waited_for_until_three_answers_lack_them() {
         let nodes = nodes(|_, _, _| Ok(Value::Null));

@@ -448,8 +448,8 @@ mod tests {
         assert_eq!(far_head(&both, own, 1_000), None, "the lower one counts");
     }
 
-    /// A head that was named before the page was asked for shows nothing of the server that gave
-    /// it.
+    /// A head that was reported before the page was requested may be that of another server than
+    /// the one that gave the page.
     #[tokio::test(start_paused = true)]
     async fn a_node_that_fell_back_is_asked_for_its_head_again() {
         let ways = Ways { lag: [("one".to_owned(), 664)].into(), ..Ways::default() };
@@ -479,7 +479,8 @@ mod tests {
         assert!(lister.is_near(&ask));
     }
 
-    /// A server that catches up between a page and its head lacked these blocks for the page.
+    /// A server that reaches a height only between its page and its head lacked those blocks when
+    /// it gave the page.
     #[tokio::test(start_paused = true)]
     async fn a_node_that_comes_to_a_height_after_its_page_did_not_have_it_then() {
         let was_page = AtomicBool::new(false);

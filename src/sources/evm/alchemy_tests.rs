@@ -27,7 +27,7 @@ async fn found(mut lister: AlchemyLister) -> BTreeSet<u16> {
     found
 }
 
-/// A provider whose pages have this many transfers and no key.
+/// The provider returns pages of `most` transfers without a key.
 #[tokio::test(start_paused = true)]
 async fn pages_of_many_transfers_alike_end_no_list_by_themselves() {
     for most in [100, 150] {
@@ -51,7 +51,7 @@ async fn pages_of_many_transfers_alike_end_no_list_by_themselves() {
     }
 }
 
-/// Every second answer lacks its key: the pages are of a block that continues.
+/// Every second answer lacks its key, and the pages end within a block.
 #[tokio::test(start_paused = true)]
 async fn a_page_without_a_key_is_cut_where_another_answer_has_one() {
     let asked = AtomicUsize::new(0);

@@ -283,7 +283,7 @@ mod tests {
     use super::super::list_row::bare_row as row;
     use super::*;
 
-    /// A list that was read down from 20, so far.
+    /// A list from block 20 down, of which one page has been read.
     fn begun(page: Vec<ListRow>) -> Descent {
         let mut list = Descent::new(0, 20);
         list.absorb(page, false).unwrap();
@@ -322,7 +322,7 @@ mod tests {
     }
 
     proptest! {
-        /// For any caps and any number of rows in a block: every row once, in order.
+        /// For any caps and any number of rows in a block, every row is returned once, in order.
         #[test]
         fn every_row_comes_once(
             blocks in proptest::collection::vec(0_u64..40, 0..60),
@@ -350,7 +350,8 @@ mod tests {
         assert!(list.ask().is_some_and(|ask| !ask.confirms_end), "nothing was agreed on");
         list.expect_end();
         assert!(list.ask().is_some_and(|ask| ask.confirms_end && ask.end == 7));
-        // More rows, fewer, and others; none of them is asked for once again.
+        // Answers with more rows, fewer rows or other rows do not show the end, and the
+        // confirmation is not requested again.
         let below = [row(7, 2), row(7, 3), row(5, 4)];
         for other in [&below[..], &below[..1], &[row(7, 2), row(7, 4)], &[]] {
             list.expect_end();
@@ -362,7 +363,8 @@ mod tests {
         assert!(list.shows_end(&end));
         list.absorb(end, true).unwrap();
         assert!(list.is_ended() && list.take_from(0).len() == 3);
-        // A page of one block may be cut in it, and an empty list has no such rows.
+        // A page of a single block may be cut within it, and an empty list has no rows to confirm
+        // the end.
         for page in [vec![row(9, 1), row(9, 2)], vec![]] {
             let mut list = begun(page);
             list.expect_end();

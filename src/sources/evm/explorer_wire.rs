@@ -402,7 +402,7 @@ mod tests {
             (Calls, r#","value":"5","type":"call","isError":"1""#, What::Nothing),
             (Tokens, r#","value":"5","tokenDecimal":"""#, token),
             (Tokens, r#","value":"0""#, What::Nothing),
-            // Single pieces.
+            // Tokens with an id are NFTs.
             (Tokens, r#","value":"1","tokenID":"7""#, What::Nothing),
             (Tokens, r#","tokenID":"7""#, What::Nothing),
             (Transactions, r#","value":"0","isError":"1""#, What::Failed),
@@ -437,7 +437,7 @@ mod tests {
         assert_eq!(count(&[r#","traceId":"0_1""#, r#","traceId":"0_1""#]), 1);
         assert_eq!(count(&[r#","index":"3""#, r#","index":"4""#, r#","index":"3""#]), 2);
         assert_eq!(count(&[r#","traceId":"0_1""#, r#","traceId":"0_2""#]), 2);
-        // Two equal calls of one transaction, where nothing says which they are.
+        // Two equal calls of one transaction, which nothing distinguishes.
         assert_eq!(count(&["", r#","traceId":"""#]), 2);
         // Indexes that name calls differently give the same rows.
         assert_eq!(of(&[r#","traceId":"0_1""#]), of(&[r#","index":"3""#]));

@@ -451,8 +451,8 @@ mod tests {
 
     const WALLET: Account = [5; 20];
 
-    /// Settles answers about a purchase for native coin, whose received token a list shows.
-    /// The receipt has the transfer's log or none.
+    /// Settles the answers about a purchase for native coin, whose received token is on a list.
+    /// `has_log`: whether the receipt holds the log of its transfer.
     fn settled(one: &mut CandidateTx, has_log: bool) -> Option<EndpointId> {
         let hash = hex_text(&[1; 32]);
         let topics = [hex_text(&TRANSFER), hex_text(&[0; 32]), wire::topic(&WALLET)];
@@ -471,8 +471,8 @@ mod tests {
         one.settle(Some(1), true)
     }
 
-    /// Some indexes list native coin as a token, which leaves no log; and one answer may lack the
-    /// log.
+    /// Some indexes list native coin as a token, which leaves no log; and a single answer may lack
+    /// the log.
     #[test]
     fn that_a_listed_token_left_no_log_takes_two_answers() {
         let transfer = Some(TokenTransfer { wallet: WALLET, is_logged: false });
@@ -484,7 +484,7 @@ mod tests {
         assert_eq!((settled(&mut other, true), other.is_done(true)), (None, true));
     }
 
-    /// An index that lists a busy account's tokens may have none of the wallet's.
+    /// An index that lists tokens of a busy account may lack those of the wallet.
     #[tokio::test(start_paused = true)]
     async fn an_index_without_any_token_is_not_believed_where_receipts_show_some() {
         let nodes = nodes(|_, _, _| Ok(Value::Null));
@@ -506,7 +506,7 @@ mod tests {
         assert!(!none(&[fetched(None, true)]));
     }
 
-    /// A trade's value may depend on it.
+    /// The value of a trade may depend on the block producer.
     #[tokio::test(start_paused = true)]
     async fn a_producer_that_no_node_shows_is_to_be_asked_for_later() {
         let by = |miner: Value| {
@@ -540,7 +540,7 @@ mod tests {
         }
     }
 
-    /// Near the head, a lagging server returns it by its hash a little later.
+    /// Near the head, a lagging server returns a transaction by its hash a little later.
     #[tokio::test(start_paused = true)]
     async fn look_ups_by_hash_that_find_nothing_near_the_head_show_nothing_of_others() {
         for (head, is_forgotten) in [(60, false), (5_000, true)] {

@@ -234,7 +234,7 @@ mod tests {
         subject().chain.wrapped_native.bytes().try_into().unwrap()
     }
 
-    /// A node with logs from a block on: one of each kind in the first block of a search.
+    /// A node with logs from this block on: one log of each kind in the first block of a search.
     fn node(logs_from: Height) -> Arc<ScriptedNodes> {
         nodes(move |_, method, params| {
             let filter = &params[0];
@@ -275,7 +275,7 @@ mod tests {
             (0, "txlistinternal", 3_500, start(0, 6_000)),
             (0, "tokentx", Height::MAX, start(Height::MAX, 0)),
             (0, "txlist", Height::MAX, start(Height::MAX, 0)),
-            // Events that nodes do not return cannot be missing.
+            // Rows of events that nodes do not return cannot be missing either.
             (2_000, "tokentx", 1_000, start(0, 0)),
             (Height::MAX, "tokentx", Height::MAX, start(0, 0)),
         ] {
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(asked[0], asked[1]);
     }
 
-    /// Heights below are in doubt, whether the wallet has code or not.
+    /// Heights below the first rows are in doubt, whether the wallet has code or not.
     #[tokio::test(start_paused = true)]
     async fn windows_below_the_first_rows_of_an_index_are_in_doubt() {
         for (list, doubts) in [

@@ -42,7 +42,7 @@ pub(super) struct ModelTx {
     pub(super) to: Account,
     pub(super) value: u64,
     pub(super) failed: bool,
-    /// Token transfers: from, to, amount.
+    /// Token transfers: sender, recipient, amount.
     pub(super) tokens: Vec<(Account, Account, u64)>,
     /// Inner calls that transferred native coin.
     pub(super) calls: Vec<(Account, Account, u64)>,
@@ -60,8 +60,8 @@ impl ModelTx {
         hex_text(&self.hash())
     }
 
-    /// Whether any row of it can name the wallet, as giver or as taker: what is no such row need
-    /// not be written.
+    /// Whether a row of this transaction can name the wallet as sender (`gives`) or recipient;
+    /// other rows need not be written.
     fn may_name(&self, gives: bool) -> bool {
         let is = |from: &Account, to: &Account| *if gives { from } else { to } == WALLET;
         is(&self.from, &self.to)
@@ -73,7 +73,7 @@ defaults! {
     /// The faults and limits of the index.
     #[derive(Debug, Clone)]
     pub(super) struct Ways {
-        /// Rows or transfers of an answer, at most.
+        /// The most rows or transfers in an answer.
         pub(super) cap: usize = 1000,
         /// Blocks of the gateway's answer, at most.
         pub(super) blocks: usize = 1000,
@@ -84,9 +84,9 @@ defaults! {
         pub(super) first: Height = 0,
         /// The first block of which the gateway has traces.
         pub(super) traces_from: Height = 0,
-        /// By host: how far below the head its index is.
+        /// By host: blocks by which the index is below the head.
         pub(super) lag: HashMap<String, u64> = HashMap::new(),
-        /// Blocks by which its lists are below the reported head.
+        /// Blocks by which the lists of an index are below the head that it reports.
         pub(super) list_lag: u64 = 0,
         /// One in this many answers to an account list comes from a server this many blocks behind;
         /// 0: none.
@@ -99,11 +99,11 @@ defaults! {
         /// Every n-th page of account lists is cut to `kept` rows; 0: none.
         pub(super) short_every: usize = 0,
         pub(super) kept: usize = 0,
-        /// The first block of which one of the lists has rows.
+        /// A list, and the first block of which it has rows.
         pub(super) lists_from: Option<(&'static str, Height)> = None,
         /// Blocks between rows of accounts that others use; 0: none.
         pub(super) busy_apart: usize = 0,
-        /// The list, the fault, and the number of answers with it.
+        /// The list with the fault, the fault, and the number of faulty answers.
         pub(super) busy_fault: Option<(&'static str, BusyFault, usize)> = None,
         /// Status and body of the gateway's first answers about its metadata, and their number.
         pub(super) metadata: Option<(u16, &'static str, usize)> = None,
@@ -114,12 +114,12 @@ defaults! {
 
 #[derive(Debug, Default)]
 pub(super) struct Model {
-    /// In the chain's order.
+    /// Transactions in the order of the chain.
     pub(super) txs: Vec<ModelTx>,
     pub(super) head: Height,
     pub(super) ways: Ways,
     pub(super) sent: AtomicUsize,
-    /// Requests for the list of calls, and pages of all lists.
+    /// Requests for the list of calls.
     calls_asked: AtomicUsize,
     pages: AtomicUsize,
     lists_asked: AtomicUsize,
@@ -176,7 +176,7 @@ impl Model {
         self.head - self.ways.lag.get(host).copied().unwrap_or(0)
     }
 
-    /// What an index holds, newest first.
+    /// The transactions that the index of this host holds, newest first.
     fn down_from(&self, host: &str) -> impl Iterator<Item = &ModelTx> {
         let head = self.head_of(host);
         self.txs.iter().rev().filter(move |tx| tx.block <= head)
@@ -471,12 +471,12 @@ fn transfers(tx: &ModelTx) -> Vec<Value> {
     all
 }
 
-/// Whether traces are wanted of all that brought something.
+/// Whether this query asks for the traces of all transactions that brought the wallet something.
 fn is_probe(item: &Value) -> bool {
     item["topic2"].is_array() && item["transactionTraces"] == true && item["address"].is_null()
 }
 
-/// What the gateway's filters let through; `None` where none matches.
+/// The rows that pass the filters of the gateway; `None` where none does.
 fn portal_rows(tx: &ModelTx, traced: bool, is_probe: bool) -> Option<Value> {
     let tokens = if tx.failed { &[][..] } else { &tx.tokens };
     let from_wallet = tokens.iter().any(|(from, ..)| *from == WALLET);

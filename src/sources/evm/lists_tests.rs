@@ -1,5 +1,5 @@
-//! Each lister against the model, over random histories, caps, lag and faults: it finds exactly
-//! what the model's chain holds.
+//! Runs each lister on the model, over random histories, caps, lag and faults: it must find exactly
+//! what the chain of the model holds.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -80,7 +80,7 @@ fn history(dice: &mut Dice, count: u64, head: Height) -> Vec<(ModelTx, SaleKind)
     all.into_values().collect()
 }
 
-/// By hash: what must be found; and how many may only be counted.
+/// The transactions that must be found, by hash, and the number of those that may only be counted.
 fn expected(
     all: &[(ModelTx, SaleKind)],
     (low, high): (Height, Height),
@@ -123,7 +123,7 @@ pub(super) fn check(
     let (trades, spam_expected) = expected(all, (low, high));
     let (mut found, mut spam) = (BTreeMap::new(), 0);
     for candidate in windows.iter().flat_map(|window| &window.found) {
-        // Lists without calls may hide what a contract wallet gave.
+        // Lists without calls may hide that a contract wallet gave something.
         if !has_calls && !trades.contains_key(&candidate.hash) {
             assert_eq!(candidate.sent, None);
             spam += 1;
@@ -185,7 +185,7 @@ impl Lister {
         }
     }
 
-    /// All windows; transient errors are asked again, as the reader does.
+    /// Reads all windows; repeats after transient errors, as the reader does.
     pub(super) async fn all(&mut self) -> Vec<Window> {
         let (mut windows, mut errors) = (Vec::new(), 0);
         loop {
@@ -205,7 +205,7 @@ pub(super) async fn read_all(way: Discovery, model: &Arc<Model>, high: Height) -
     Lister::of_model(way, model, &["one"], (0, high)).all().await
 }
 
-/// Blocks of the chain above what is read: an index is not known to have the newest ones.
+/// Blocks of the chain above the heights that are read, as an index may lack the newest blocks.
 const ABOVE: u64 = 100;
 
 async fn run(way: Discovery, seed: u64) {
@@ -266,7 +266,7 @@ pub(super) fn model(all: &[(ModelTx, SaleKind)], head: Height, ways: Ways) -> Ar
     Model::new(all.iter().map(|(tx, _)| tx.clone()).collect(), head, ways)
 }
 
-/// An index that lags behind the other one never makes a hole.
+/// An index that lags behind another one never leaves a hole.
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_that_lags_is_not_believed_above_its_head() {
     for way in [Discovery::Explorer, Discovery::Portal] {
@@ -301,7 +301,7 @@ async fn a_gateway_without_the_oldest_blocks_says_so() {
     assert_eq!(lister.next().await, Err(UpstreamError::HistoryCut { first: 405 }));
 }
 
-/// 100,000 spam transfers make no candidate, and no call but the list's own pages.
+/// 100,000 spam transfers give no candidate, and cost no calls but those for the pages of the list.
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_spam_costs_no_candidate() {
     let mut all = world(Spam, 1..=100_000);
@@ -347,7 +347,7 @@ async fn times_come_with_the_rows() {
     }
 }
 
-/// Issue 16, 3: a list of calls that is refused for a while, and for good.
+/// Issue 16, 3: a list of calls is refused for a while, or always.
 #[tokio::test(start_paused = true)]
 async fn a_refused_list_of_calls_is_asked_again_and_then_in_doubt() {
     let all = world(Sell, (1..=50).map(|at| at * 10));
@@ -360,7 +360,7 @@ async fn a_refused_list_of_calls_is_asked_again_and_then_in_doubt() {
             assert!(windows.iter().all(|window| window.doubts == doubts), "{refusals}");
             tokio::time::sleep(Duration::from_secs(60)).await;
         }
-        // A refusal is no proof that there are none.
+        // A refusal does not prove that the index has no calls.
         assert!(!model.abilities.has_no_calls(Discovery::Explorer));
     }
 }
@@ -381,7 +381,7 @@ async fn what_follows_no_calls_is_known_after_some_answers() {
     }
 }
 
-/// Issue 16, 5: a page that stops early, or holds nothing, ends no list.
+/// Issue 16, 5: a page that stops early, or is empty, does not end the list.
 #[tokio::test(start_paused = true)]
 async fn one_short_or_empty_page_ends_no_list() {
     let all = world(Sell, (1..=50).map(|at| at * 10));
@@ -426,7 +426,7 @@ pub(super) fn with_list_behind(action: &'static str, ways: Ways) -> Arc<Model> {
 }
 
 pub(super) const FAR: u64 = 15_000;
-/// The known height of the lists, below their newest rows.
+/// The height to which the lists are known to reach, below their newest rows.
 pub(super) const NEAR_HEAD: Height = 19_999;
 pub(super) const FAR_BEHIND: Height = 4_999;
 
@@ -451,8 +451,8 @@ pub(super) fn check_sales(high: Height, windows: &[Window], shows_calls: bool) {
     assert!(found.all(|found| found.calls.is_some() == shows_calls));
 }
 
-/// Only the wrapped coin's calls show how far the list of calls has come: without them it may lag
-/// hours behind the other lists, and lack the payments of sales.
+/// Only the calls of the wrapped coin show how far the list of calls has come. Without them, that
+/// list may lag hours behind the other lists, and lack the payments of sales.
 #[tokio::test(start_paused = true)]
 async fn calls_that_do_not_show_how_far_they_have_come_are_not_known() {
     for fault in [BusyFault::TooLarge, BusyFault::Processing, BusyFault::Cut] {
@@ -462,7 +462,7 @@ async fn calls_that_do_not_show_how_far_they_have_come_are_not_known() {
         let (high, windows) = read_from_head(&model).await;
         assert_eq!(high, NEAR_HEAD, "as far as the other lists");
         check_sales(high, &windows, false);
-        // Another read, of heights that were looked at.
+        // Another read covers heights that were checked before.
         let windows = read_all(Discovery::Explorer, &model, high).await;
         check_sales(high, &windows, false);
     }
@@ -486,7 +486,7 @@ async fn calls_that_are_refused_for_a_moment_are_asked_for_again() {
     }
 }
 
-/// A list that is hours behind shows old rows, as one of a little used account does.
+/// A list that lags by hours shows old rows, as does the list of a little used account.
 #[tokio::test(start_paused = true)]
 async fn old_rows_are_not_passed_over_where_nothing_shows_how_much_an_account_is_used() {
     for action in ["txlist", "tokentx", "txlistinternal"] {
@@ -502,7 +502,7 @@ async fn old_rows_are_not_passed_over_where_nothing_shows_how_much_an_account_is
     }
 }
 
-/// An earlier read had seen it further up, so this one did not check.
+/// An earlier read had seen the list at a greater height, so this read did not check it.
 #[tokio::test(start_paused = true)]
 async fn a_list_that_falls_back_alone_between_two_reads_is_noticed() {
     for action in ["txlist", "tokentx", "txlistinternal"] {
@@ -519,7 +519,7 @@ async fn a_list_that_falls_back_alone_between_two_reads_is_noticed() {
     }
 }
 
-/// Issue 16, 5: of several servers under one address some are behind.
+/// Issue 16, 5: some of several servers behind one address lag.
 #[tokio::test(start_paused = true)]
 async fn an_index_counts_as_far_as_the_server_of_it_that_is_farthest_behind() {
     for every in [2, 3] {
@@ -530,7 +530,7 @@ async fn an_index_counts_as_far_as_the_server_of_it_that_is_farthest_behind() {
     }
 }
 
-/// The same for nodes, by the heads that they named of late; then it is forgotten.
+/// The same holds for nodes, by the heads that they reported recently; older heads are forgotten.
 #[tokio::test(start_paused = true)]
 async fn asset_transfers_count_as_far_as_the_server_that_is_farthest_behind() {
     let all = world(Sell, [10, 20, 900].into_iter());

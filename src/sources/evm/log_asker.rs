@@ -410,7 +410,7 @@ mod tests {
     use super::*;
     use crate::rpc::EndpointId;
 
-    /// One request of one endpoint that takes them all.
+    /// One endpoint, which accepts all filters in one request.
     fn choice() -> LogChoice {
         LogChoice {
             on: EndpointId(0),
@@ -425,7 +425,8 @@ mod tests {
         }
     }
 
-    /// Of a node with a transaction in each block: the block, its receipts, or the receipt.
+    /// The answers of a node with one transaction in each block: the block, its receipts, or one
+    /// receipt.
     fn block_or_receipts(method: &str, params: &Value, log: &Value) -> Value {
         match method {
             "eth_getBlockByNumber" => json!({
@@ -442,7 +443,7 @@ mod tests {
         let nodes = nodes(|_, method, params| {
             let log = json!({"topics": []});
             Ok(match method {
-                // Of single blocks alone: the busy contracts have none.
+                // The node returns logs of single blocks only, and none of the busy contracts.
                 "eth_getLogs" if params[0]["address"].is_null() => json!([log]),
                 "eth_getLogs" => json!([]),
                 _ => block_or_receipts(method, params, &log),
@@ -458,7 +459,8 @@ mod tests {
 
     const OF_WALLET: Height = 1_500;
 
-    /// A node that has no logs at first. `is_back`: whether it has them, by the filter of a search.
+    /// A node that has no logs at first. `is_back`: whether a search with this filter makes them
+    /// available.
     fn without_logs_until(
         is_back: impl Fn(&Value) -> bool + Send + Sync + 'static,
     ) -> Arc<ScriptedNodes> {
@@ -499,7 +501,7 @@ mod tests {
         answers.logs.iter().flat_map(|(_, logs)| logs).map(|log| log.block).collect()
     }
 
-    /// Its old logs come back while the blocks of a look at its depth are asked for.
+    /// The node's old logs become available while blocks are requested to check its depth.
     #[tokio::test(start_paused = true)]
     async fn answers_from_before_a_check_without_a_busy_contract_are_requested_again() {
         let is_whole_block =
@@ -508,7 +510,7 @@ mod tests {
         assert_eq!(logs_of_wallet(&nodes, 20).await, [OF_WALLET]);
     }
 
-    /// They come back while logs of busy contracts are looked for in more blocks.
+    /// The logs become available while those of busy contracts are searched in more blocks.
     #[tokio::test(start_paused = true)]
     async fn answers_from_before_the_depth_was_shown_are_requested_again() {
         let is_further = |filter: &Value| {

@@ -370,8 +370,8 @@ mod tests {
     use super::super::node_model::{NO_METHOD, nodes};
     use super::*;
 
-    /// Servers behind one address differ by some blocks: a head that has just come to the range,
-    /// named by one of them, says nothing of the others.
+    /// Servers behind one address differ by some blocks: a head that one of them has just reported
+    /// does not show that the others have come to the range.
     #[tokio::test(start_paused = true)]
     async fn a_range_near_the_last_head_is_searched_with_the_head_of_its_server() {
         let (now, limits) = (Instant::now(), EvmLimits::default());
@@ -400,8 +400,8 @@ mod tests {
         assert_eq!(node.depth(100, after(31)), None);
     }
 
-    /// What is answered again and again is shorter, and keeps no long range alive that is refused
-    /// now.
+    /// Shorter ranges that are answered again and again do not keep a long range in use that is
+    /// refused by now.
     #[tokio::test(start_paused = true)]
     async fn a_read_begins_with_a_range_that_was_answered_of_late_and_not_refused_since() {
         let source = nodes(|_, _, _| Err(NO_METHOD)).source(&["one"]);
@@ -419,7 +419,7 @@ mod tests {
         assert_eq!(source.log_blocks_first(), usual, "it is refused");
     }
 
-    /// One of several servers of an address may have named it.
+    /// Only one of several servers behind the address may have named the limit.
     #[tokio::test(start_paused = true)]
     async fn a_limit_that_an_endpoint_names_is_believed_for_a_while() {
         let (now, bench) = (Instant::now(), EvmLimits::default().bench);

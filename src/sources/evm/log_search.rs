@@ -286,8 +286,8 @@ mod tests {
         }
     }
 
-    /// What an answer of four logs at most leaves out lies far below, next to what it gives, or in
-    /// its lowest block.
+    /// The logs that an answer of at most four leaves out are far below it, directly below it, or
+    /// in its lowest block.
     #[test]
     fn a_cut_answer_is_shown_by_its_parts_wherever_its_logs_lie() {
         for heights in

@@ -112,11 +112,12 @@ impl LogSizes {
 mod tests {
     use super::*;
 
-    /// Queries of one range: two filters, each of which takes two answers, and three where the
-    /// first range of a size is asked for alone.
+    /// Queries for one range: two filters with two answers each, and three answers where the first
+    /// range of a size is requested alone.
     const QUERIES: [u64; 2] = [6, 4];
 
-    /// Queries until so many blocks are searched at an endpoint that takes `takes` of them.
+    /// Number of queries until `blocks` blocks are searched, at an endpoint that accepts ranges of
+    /// `takes` blocks.
     fn queries(takes: u64, blocks: u64) -> u64 {
         let limits = EvmLimits::default();
         let (mut sizes, mut left, mut sent) = (LogSizes::new(&limits, 10_000), blocks, 0);
@@ -161,7 +162,7 @@ mod tests {
             assert_eq!(sizes.is_tried(), ranges == 1);
         }
     }
-    /// What other wallets took says nothing of one with many more logs.
+    /// A size that worked for other wallets may be too large for a wallet with many more logs.
     #[test]
     fn a_first_size_that_is_refused_gives_way_to_the_usual_one() {
         let mut sizes = LogSizes::new(&EvmLimits::default(), 160_000);

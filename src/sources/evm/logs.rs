@@ -457,8 +457,8 @@ mod tests {
     use super::*;
     use crate::rpc::CallOptions;
 
-    /// One that takes no ranges so long gives no second answer about them, which would show the
-    /// depth.
+    /// An endpoint that does not accept such long ranges gives no second answer about them, which
+    /// would show the depth of the first one.
     #[tokio::test(start_paused = true)]
     async fn logs_that_an_endpoint_does_not_keep_are_read_by_shorter_ranges_of_one_that_does() {
         let nodes = nodes(|host, method, params| {

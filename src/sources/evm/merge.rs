@@ -358,7 +358,8 @@ mod tests {
         assert_eq!(more_complete((1, page(&[])), (2, short.clone())), Ok((2, short)));
     }
 
-    /// The receipt decides: of what an index has not finished, calls may be missing too.
+    /// The receipt decides: an index that has not finished a transaction may list it as failed, or
+    /// lack its calls too.
     #[test]
     fn what_moved_a_token_is_asked_for_though_it_is_listed_as_failed() {
         let (subject, row) = (subject(), |sent, what| ListRow { sent, what, ..bare_row(50, 1) });

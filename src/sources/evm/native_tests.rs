@@ -1,4 +1,5 @@
-//! Inner movements that no endpoint has, and those that an endpoint has not returned yet.
+//! Native coin that moved in inner calls: amounts that no endpoint has, and amounts that an
+//! endpoint has not returned yet.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -47,7 +48,7 @@ fn traced() -> NativeFlows {
     NativeFlows::Calls(vec![paid])
 }
 
-/// The balance, and the block with the sale alone.
+/// The wallet's balances before and after the block, and the block, which contains the sale alone.
 fn state(method: &str, params: &Value) -> Result<Value, NodeFault> {
     match method {
         "eth_getBalance" if params[1] == format!("{BLOCK:#x}") => Ok("0x82".into()),
@@ -81,7 +82,7 @@ async fn flows_with_fee(source: &EvmSource, fee: u64) -> NativeFlows {
     tx.native
 }
 
-/// A node that traces the outermost call alone, each time.
+/// The node always traces only the outermost call.
 #[tokio::test(start_paused = true)]
 async fn a_trace_without_the_payment_that_an_event_names_is_not_believed() {
     let nodes = nodes(|_, method, params| match method {
@@ -133,7 +134,8 @@ async fn an_endpoint_that_has_long_been_left_out_is_not_waited_for() {
     }
 }
 
-/// Otherwise the next ones would lack amounts for ten minutes, and this one for good.
+/// If one answer were enough, the next transactions would lack amounts for ten minutes, and this
+/// one for good.
 #[tokio::test(start_paused = true)]
 async fn one_answer_that_a_state_is_gone_is_no_proof() {
     let asked = AtomicUsize::new(0);
@@ -154,7 +156,7 @@ async fn a_node_without_traces_and_old_states_leaves_an_amount_unknown_and_is_no
     assert_eq!(nodes.count("eth_getBalance"), asked);
 }
 
-/// What no endpoint ever had was not there for an earlier read either.
+/// An amount that no endpoint ever had was not available to an earlier read either.
 #[tokio::test(start_paused = true)]
 async fn an_amount_that_a_node_dropped_is_gone_and_one_that_none_ever_shows_is_unknown() {
     for (traces, balances, expected) in [
@@ -168,7 +170,7 @@ async fn an_amount_that_a_node_dropped_is_gone_and_one_that_none_ever_shows_is_u
             _ => Err(NO_METHOD),
         });
         let source = nodes.source(&["one"]);
-        // The second time nothing is asked.
+        // The second time no endpoint is asked.
         for _ in 0..2 {
             assert_eq!(flows(&source).await, expected);
         }
@@ -217,7 +219,7 @@ async fn a_balance_that_cannot_be_is_no_amount() {
     }
 }
 
-/// One answer that leaves out the payment, or shows a failure.
+/// One answer leaves the payment out, or shows a failure.
 #[tokio::test(start_paused = true)]
 async fn a_trace_that_contradicts_its_transaction_is_asked_for_again() {
     let (router, wallet) = (hex_text(&ROUTER), hex_text(&WALLET));
@@ -261,7 +263,7 @@ async fn one_trace_that_leaves_out_calls_is_not_believed_after_an_unreadable_one
     }
 }
 
-/// The same where traces are known to be gone already.
+/// The same holds where traces are known to be gone already.
 #[tokio::test(start_paused = true)]
 async fn states_that_the_others_lack_are_open_while_an_endpoint_is_left_out() {
     let nodes = nodes(|host, method, params| match host {
@@ -277,7 +279,7 @@ async fn states_that_the_others_lack_are_open_while_an_endpoint_is_left_out() {
     assert_eq!(flows(&source).await, by_balance());
 }
 
-/// The transfer of a token by one transaction of the wallet's block.
+/// The log of a token transfer by the transaction `hash` in the wallet's block.
 fn sold(hash: &[u8; 32]) -> Value {
     json!({
         "address": hex_text(&POOL), "data": format!("0x{:064x}", 7), "blockNumber": format!("{BLOCK:#x}"),
@@ -286,8 +288,7 @@ fn sold(hash: &[u8; 32]) -> Value {
     })
 }
 
-/// The sale read by its hash at an archive node without traces, where the block has these
-/// transfers.
+/// Reads the sale by its hash from an archive node without traces, whose block has these transfers.
 async fn reread(transfers: Vec<Value>) -> NativeFlows {
     let nodes = nodes(move |_, method, params| match method {
         "eth_getTransactionByHash" => Ok(json!({
@@ -311,11 +312,12 @@ async fn reread(transfers: Vec<Value>) -> NativeFlows {
     tx.native
 }
 
-/// A pending row is read again in this way: without balances its amount would stay unknown.
+/// A pending row is read again in this way: without the balances its amount would stay unknown.
 #[tokio::test(start_paused = true)]
 async fn a_transaction_that_is_read_by_its_hash_has_what_its_balances_show() {
     assert_eq!(reread(vec![sold(&HASH)]).await, by_balance());
-    // Another one may have paid the wallet, and a node without the block's logs shows nothing.
+    // Another transaction of the block may have paid the wallet, and a node that lacks the logs of
+    // the block proves nothing.
     assert_eq!(reread(vec![sold(&HASH), sold(&[8; 32])]).await, NativeFlows::Unknown);
     assert_eq!(reread(Vec::new()).await, NativeFlows::Refused);
 }

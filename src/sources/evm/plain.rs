@@ -99,7 +99,7 @@ mod tests {
         source.is_plain(&WALLET, high, &CallOptions::new(lane())).await
     }
 
-    /// Code came to the wallet in a block that the node has not seen.
+    /// The wallet received code in a block that the node has not seen.
     #[tokio::test(start_paused = true)]
     async fn a_node_that_has_not_come_to_a_height_says_nothing_of_code_there() {
         let nodes = nodes(|_, method, _| match method {
@@ -111,7 +111,7 @@ mod tests {
         assert!(is_plain(&source, 1_000).await);
     }
 
-    /// What was seen of a block holds for no higher one.
+    /// A wallet that had no code at one block may have code at a higher one.
     #[tokio::test(start_paused = true)]
     async fn that_a_wallet_has_no_code_is_remembered_with_the_height() {
         let nodes = nodes(|_, method, params| match method {

@@ -344,7 +344,7 @@ mod tests {
         Ok(lister.next().await?.map(|window| (window.low, window.high)))
     }
 
-    /// What is no metadata of a dataset does not say that the gateway has all blocks.
+    /// An answer that is no metadata of a dataset does not show that the gateway has all blocks.
     #[tokio::test(start_paused = true)]
     async fn the_first_block_is_asked_for_until_metadata_come() {
         for (status, body) in [
@@ -371,7 +371,8 @@ mod tests {
         }
     }
 
-    /// Of what others sent and the wallet only called in, its own calls alone are requested.
+    /// Of a transaction that another account sent, and in which the wallet was only called, only
+    /// the wallet's own calls are requested.
     #[tokio::test(start_paused = true)]
     async fn a_block_lacks_traces_where_these_were_requested() {
         for (from, lacks) in [(WALLET, true), ([9; 20], false)] {
@@ -392,7 +393,7 @@ mod tests {
         }
     }
 
-    /// A gateway of which each dataset has traces may refuse a query for any other reason.
+    /// A gateway whose datasets all have traces may refuse a query for any other reason.
     #[tokio::test(start_paused = true)]
     async fn that_a_gateway_has_no_traces_is_believed_where_two_answers_say_so() {
         let (clear, other) = ("column 'trace_address' is not found", "the query is not valid");

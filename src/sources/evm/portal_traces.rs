@@ -64,7 +64,7 @@ mod tests {
     use super::super::lists_tests::{SaleKind, model, read_all, world};
     use super::*;
 
-    /// Sales come with their traces, received tokens without.
+    /// Sales arrive with their traces, received tokens without them.
     #[tokio::test(start_paused = true)]
     async fn blocks_without_traces_leave_inner_calls_in_doubt() {
         for kind in [SaleKind::Sell, SaleKind::Spam] {
@@ -85,7 +85,7 @@ mod tests {
         }
     }
 
-    /// A gateway has traces of all blocks above the first one that it has some of.
+    /// A gateway that has traces of a block has those of all blocks above it.
     #[tokio::test(start_paused = true)]
     async fn that_a_gateway_has_traces_is_asked_once() {
         let all = world(SaleKind::Spam, [10, 20, 30].into_iter());
@@ -97,7 +97,7 @@ mod tests {
             asked.push(model.sent.load(Ordering::Relaxed) - before);
         }
         assert_eq!(asked, [asked[1] + 1, asked[1], asked[1]]);
-        // Where it had none in between, each window shows its own.
+        // Where the gateway lacked traces in between, each window is checked by itself.
         model.abilities.note_untraced(500);
         let before = model.sent.load(Ordering::Relaxed);
         read_all(Discovery::Portal, &model, 1_000).await;

@@ -151,14 +151,15 @@ mod tests {
             ("block range is too wide (maximum 1024)", most(1_024)),
             ("please limit the query to at most 1000 blocks", most(1_000)),
             ("requested too many blocks from 0 to 999999, maximum is set to 2048", most(2_048)),
-            // And one that is as long as the most.
+            // A suggested range that is as long as the limit.
             (
                 "You can make eth_getLogs requests with up to a 500 block range. Based on your \
                  parameters, this block range should work: [0x0, 0x1f3]",
                 most(500),
             ),
             ("invalid range 0x12d687 to 0x99, at most 1000 blocks", most(1_000)),
-            // Too much is halved.
+            // Texts that report too many results or too many blocks, without a number, halve the
+            // range.
             ("query returned more than 10000 results", half),
             ("logs matched by query exceeds limit of 10000", half),
             ("response size should not greater than 10000000 bytes", half),
@@ -168,7 +169,7 @@ mod tests {
             ("block range too large", half),
             ("Block range limit exceeded.", half),
             ("block range is larger than max block range", half),
-            // Other texts say nothing of ranges.
+            // Other texts are not about ranges.
             ("execution reverted", None),
             ("invalid argument 0: hex string without 0x prefix", None),
         ] {

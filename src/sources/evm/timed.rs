@@ -108,7 +108,7 @@ mod tests {
                     "logs": [{"address": hex_text(&[7; 20]), "data": "0x01",
                               "topics": [hex_text(&[1; 32]), super::super::wire::topic(&WALLET)]}],
                 }),
-                // A block's time is a hundred times its number.
+                // The time of a block is a hundred times its number.
                 "eth_getBlockByNumber" => {
                     let time = if id == "0x5" { "0x1f4" } else { "0x384" };
                     json!({"number": id, "hash": hex_text(&[1; 32]), "timestamp": time})

@@ -253,12 +253,12 @@ mod tests {
     #[derive(Debug, Default)]
     struct Contracts {
         multicall: bool,
-        /// Answers with null: every n-th call, or every call.
+        /// Every n-th call is answered with null; 0: none, 1: every call.
         null_every: usize,
         is_silent: bool,
         /// A token whose calls time out on every node, alone or in a Multicall.
         endless: Option<u8>,
-        /// No answer at all.
+        /// The node gives no answer at all.
         is_down: bool,
     }
 
