@@ -99,7 +99,7 @@ impl Dice {
         self.range(0, 99) < share
     }
 
-    /// One of the list; the first element is the default of an empty draw.
+    /// Picks an element of the list; an empty draw gives the first one.
     pub(super) fn pick<T: Copy>(&mut self, first: T, others: &[T]) -> T {
         let at = usize::try_from(self.range(0, u64::try_from(others.len()).unwrap_or(0)));
         at.ok()

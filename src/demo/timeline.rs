@@ -13,7 +13,7 @@ use crate::domain::Height;
 
 /// Transactions of one block of the pattern.
 const BLOCK: u64 = 100;
-/// Of so many consecutive transactions, the first `burst` share a height.
+/// Of this many consecutive transactions, the first `burst` share a height.
 const BURST_PERIOD: u64 = 64;
 /// Positions between two transactions of one wallet at one height.
 const INDEX_STEP: u64 = 3;

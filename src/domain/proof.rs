@@ -141,7 +141,7 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Of spans that an earlier version stored.
+    /// The proof of spans that an earlier version stored.
     pub const UNRECORDED: Self = Self { way: Way::Unknown, doubts: Doubts::UNRECORDED };
 
     pub fn of(way: Way) -> Self {

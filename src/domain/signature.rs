@@ -10,7 +10,7 @@ const DIGITS: usize = LIMBS * 5;
 /// Signatures from here on have no leading zero byte, so that their text is the digits of the
 /// number and nothing else.
 const FIRST_FULL: [u8; Signature::STORED_BYTES] = power_of_256(63);
-/// One more than the largest.
+/// The largest signature plus one.
 const END: [u8; Signature::STORED_BYTES] = power_of_256(64);
 
 /// 64 bytes, as 18 limbs of five base58 digits, most significant first and each big-endian: their
@@ -110,7 +110,7 @@ impl Signature {
         out.extend_from_slice(text.get(zeros..).unwrap_or_default());
     }
 
-    /// With padding behind the last limb.
+    /// The digits, with padding behind those of the last limb.
     fn digits(&self) -> [u8; DIGITS + 3] {
         let mut text = [0; DIGITS + 3];
         for (at, limb) in self.limbs().enumerate() {

@@ -71,7 +71,7 @@ pub struct Lookups<'a> {
     lane: &'a Lane,
 }
 
-/// What a chunk's transactions became.
+/// The results of decoding and valuing the transactions of a chunk.
 #[derive(Debug)]
 pub struct Enriched {
     pub trades: Vec<Trade>,
@@ -79,7 +79,7 @@ pub struct Enriched {
     pub tokens: Vec<TokenRecord>,
     /// Prices to be stored.
     pub prices: Vec<PriceRecord>,
-    /// What no endpoint established.
+    /// Doubts about facts that no endpoint established.
     pub doubts: Doubts,
 }
 

@@ -102,7 +102,7 @@ pub struct Event {
     pub native: bool,
     /// What an account received, exactly and after all fees.
     pub pays: Option<Payout>,
-    /// What a partner takes of that.
+    /// The share of a partner in that payment.
     pub partner: Option<Partner>,
     /// What an account's order sold of tokens that the venue held since an earlier transaction.
     pub escrow: Option<Payout>,
@@ -270,7 +270,7 @@ pub struct Anonymous {
 pub struct PoolPlace {
     pub chain: ChainId,
     pub pool: Account,
-    /// Its tokens, the lower one first.
+    /// The tokens of the pool, the lower one first.
     pub pair: [Account; 2],
 }
 
@@ -306,7 +306,7 @@ impl EvmTables {
         self.factories.iter().filter(|factory| factory.is_on(chain))
     }
 
-    /// Those of all chains.
+    /// The factories of all chains.
     pub fn all_factories(&self) -> &[Factory] {
         &self.factories
     }

@@ -194,7 +194,7 @@ impl Opened {
 #[derive(Debug, Clone)]
 pub(super) struct SharedBackend {
     backend: Arc<dyn StorageBackend>,
-    /// The same backend, where the file is read-only.
+    /// The backend again, where the file is read-only.
     read_only: Option<Arc<ReadOnly>>,
     pub(super) name: Arc<str>,
     /// `None` where it is not a file.
@@ -206,7 +206,7 @@ impl SharedBackend {
         Self { backend: Arc::new(backend), read_only: None, name: Arc::from(name), path: None }
     }
 
-    /// The same file under another name.
+    /// The file under another name.
     pub(super) fn moved_to(self, path: &Path) -> Self {
         Self { name: path.display().to_string().into(), path: Some(Arc::from(path)), ..self }
     }
@@ -305,7 +305,7 @@ fn restart_creation(backend: &impl StorageBackend, name: &str) -> Result<()> {
     if !is_unfinished(backend)? {
         return Ok(());
     }
-    // Not while another process is creating it right now.
+    // The file is not examined while another process is creating it.
     lock_whole(backend, name)?;
     if is_unfinished(backend)? {
         backend.set_len(0)?;

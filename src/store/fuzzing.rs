@@ -57,7 +57,8 @@ fn same<T: Debug>(
     assert_eq!(format!("{:?}", Ok::<_, StoreError>(value)), format!("{again:?}"));
 }
 
-/// What is a key is the same in bytes again, and sorts between the bounds of its wallet.
+/// Bytes that decode to a key encode to the same bytes again, and sort between the bounds of their
+/// wallet.
 fn key(bytes: &[u8]) {
     let _ = rows_of_wanted(bytes);
     for family in [Family::Solana, Family::Evm, Family::Tron] {

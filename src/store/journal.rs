@@ -13,7 +13,7 @@ use super::{LIMITS, Result, StoreError};
 use crate::domain::{Wallet, lock, opaque};
 
 pub(super) enum JournalEntry {
-    /// With its weight.
+    /// A write, with its weight.
     Write(usize, Change),
     Forget(Wallet, [u64; 4]),
 }

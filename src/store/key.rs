@@ -21,7 +21,7 @@ const HEIGHT_AT: usize = ID_BYTES + 4;
 pub(super) const TX_AT: usize = HEIGHT_AT + 8 + 4;
 pub(super) const LEG_BYTES: usize = 2;
 const CHAIN_BYTES: usize = 2;
-/// The same in a [`wanted_value_key`].
+/// Offset of the transaction in a [`wanted_value_key`].
 pub(super) const WANTED_TX_AT: usize = CHAIN_BYTES + TX_AT;
 const ROW_KEY_BYTES_MAX: usize = TX_AT + Signature::STORED_BYTES + LEG_BYTES;
 

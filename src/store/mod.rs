@@ -109,7 +109,7 @@ defaults! {
         prices_per_minute: usize = 8,
         /// Records that wait to be written to a compacted copy; more abort the compaction.
         journal_records: usize = 2_000_000,
-        /// With at most so many the copy replaces the file, while writes wait.
+        /// With at most this many records left, the copy replaces the file while writes wait.
         journal_records_last: usize = 2_000,
         /// Longest time for which a replaced file is kept open for snapshots.
         retired_wait: Duration = Duration::from_secs(60),

@@ -91,7 +91,7 @@ pub enum PriceRecord {
 /// The stored answer of the candle source for a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptCandle {
-    /// It was not queried, or its answer was removed.
+    /// The source was not queried, or its answer was removed.
     Unasked,
     /// It has no price.
     Nothing,

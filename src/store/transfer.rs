@@ -37,7 +37,7 @@ pub struct Digest {
 pub enum Copied {
     Same(Digest),
     Written(Digest),
-    /// It is not equal after the copy: another process writes it.
+    /// The wallet is not equal after the copy, because another process writes it.
     Differs,
 }
 
@@ -45,7 +45,7 @@ pub enum Copied {
 pub struct Transfer<'a> {
     from: &'a Store,
     to: &'a Store,
-    /// Of transactions with pending rows.
+    /// Side payments of transactions with pending rows.
     side_payments: HashMap<(WalletId, TxId), Units>,
     /// Numbers of the wallets in both stores.
     ids: BTreeMap<WalletId, WalletId>,

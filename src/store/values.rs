@@ -19,7 +19,7 @@ pub(super) type Gone = (Vec<u8>, Vec<u8>);
 pub(super) struct SecondRead<'a> {
     pub(super) family: Family,
     unshown: &'a HashSet<TxId>,
-    /// Those of them that are no trade by what the read saw.
+    /// Transactions that are no trade by what the read saw.
     tradeless: HashSet<TxId>,
 }
 

@@ -113,7 +113,7 @@ impl Writer {
                 self.shared.journal.add(batch.iter().map(entry));
                 self.shared.cache.forget_tokens(&self.known.changed);
             }
-            // It holds numbers of a transaction that was aborted.
+            // The cache holds numbers of a transaction that was aborted.
             Err(_) => self.known = Known::default(),
         }
         self.shared.latest.forget();

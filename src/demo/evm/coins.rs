@@ -19,7 +19,7 @@ pub(super) enum Coin {
     Dollar,
     /// An ordinary token.
     Plain(u32),
-    /// It keeps a part of every transfer.
+    /// The contract keeps a part of every transfer.
     Taxed(u32),
     /// Still on its launchpad's curve.
     Curve(u32),

@@ -327,8 +327,8 @@ impl<'a> Deal<'a> {
         self.end(stage)
     }
 
-    /// What another account exchanges for the wallet, and whether the wallet gets unwrapped coin: it
-    /// buys for dollars alone.
+    /// The exchange that another account makes for the wallet, and whether the wallet receives
+    /// unwrapped coin; the wallet buys with dollars only.
     pub(super) fn by_order(&self) -> (Traded, bool) {
         match self.spec.against {
             Against::Dollar { units, .. } => (self.against_dollars(units), false),

@@ -28,7 +28,8 @@ pub(super) fn wallets_of(filter: &LogFilter, model: &EvmModel) -> Vec<Arc<Wallet
         let others = accounts?.into_iter().filter(|account| !is_busy(account));
         others.map(|account| model.wallet(&account)).collect()
     };
-    // Of transfers between named accounts, those that are wallets already have the histories.
+    // Of the accounts that a filter for transfers names, those that are wallets already have the
+    // histories.
     let places: Vec<&Vec<Word>> = filter.topics.iter().skip(1).flatten().collect();
     let accounts = places.iter().copied().flatten().filter_map(padded);
     let known: BTreeMap<Account, Arc<WalletHistory>> =
@@ -116,7 +117,7 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
             return newest(found);
         }
     }
-    // Of a single block all that its bloom filter has.
+    // A query for a single block returns every log in its bloom filter.
     let is_open = filter.addresses.is_none() && filter.topics.is_empty();
     if is_open && range.0 == range.1 {
         desk.model.strangers_in(range.0).iter().try_for_each(&mut add)?;

@@ -20,7 +20,7 @@ use crate::registry::Chain;
 
 const HASH_TAG: u64 = u64::from_le_bytes(*b"demohash");
 const BLOCK_TAG: u64 = u64::from_le_bytes(*b"demoblok");
-/// One in so many blocks has a swap of another user.
+/// One in this many blocks has a swap of another user.
 const STRANGER_BLOCKS: u64 = 2_000;
 
 /// A deterministic EVM chain, or Tron. Cheap to clone; clones share the chain.

@@ -58,7 +58,7 @@ pub(in crate::demo) fn answer(
             });
             reply(200, metadata.to_string())
         }
-        // It has the blocks, and claims that it has not.
+        // The gateway has the blocks, and claims that it does not.
         "finalized-stream" | "stream" if twist.empty => reply(204, ""),
         "finalized-stream" => stream(model, options, body, last, twist).unwrap_or_else(|bad| bad),
         "stream" => stream(model, options, body, newest, twist).unwrap_or_else(|bad| bad),
@@ -252,7 +252,8 @@ impl Search<'_> {
         let (got, gave) = moved(&found.tx.call, account);
         let fee = if found.tx.call.from == *account { found.tx.gas.cost() } else { 0 };
         let below = found.spot.height.checked_sub(1)?;
-        // Of several transactions in a block, each begins with what the block began with.
+        // Of several transactions in a block, each begins with the balance with which the block
+        // began.
         let before = self.model.holding(&wallet, below).balance;
         let after = (before + got).checked_sub(gave + fee)?;
         let all = json!({

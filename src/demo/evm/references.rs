@@ -8,7 +8,7 @@ use crate::domain::{Account, Height, Units, Word};
 
 /// A pool's state is within so many millionths of the price: the margin that its fee leaves.
 const BAND: u64 = 400;
-/// One in so many milliseconds of blocks has a swap.
+/// There is a swap each time this many milliseconds of blocks have passed.
 const EVERY_MILLIS: u64 = 12_000;
 /// Dollars on a pool's dollar side.
 const DEPTH: u128 = 4_000_000;

@@ -19,7 +19,7 @@ pub(super) const LANES: u64 = 4;
 pub(super) const STEPS: u64 = 8;
 /// Coins of one lane.
 const LANE_COINS: u64 = 64;
-/// One in so many cycles of a lane begins with a coin that the wallet creates.
+/// One in this many cycles of a lane begins with a coin that the wallet creates.
 const CREATION_PERIOD: u64 = 16;
 /// Steps at which the lanes trade against USDC: up, down, and so on.
 const USDC_STEPS: &[u64] = &[2, 5];
@@ -111,7 +111,7 @@ pub(super) enum Content {
     Trade(TradeSpec),
     /// A failed swap, with its number within the kind.
     Failed(u64),
-    /// With its number within the kind.
+    /// A transaction that is no trade, with its number within the kind.
     Noise(NoiseKind, u64),
 }
 

@@ -94,7 +94,7 @@ impl Maker<'_> {
         account
     }
 
-    /// The same through a temporary account, as Raydium's website did it.
+    /// Wraps lamports through a temporary account with a seed, as Raydium's website did.
     fn wrap_with_seed(&mut self, wallet: Acc, lamports: u64) -> Acc {
         let key = self.own_key(Role::TemporaryAccount, 0);
         let owner = self.address();

@@ -12,7 +12,7 @@ pub(super) struct Envelope<'a> {
     pub(super) time: u64,
     /// Omitted where the node does not report it.
     pub(super) index: Option<u32>,
-    /// One of each signer.
+    /// One signature of each signer.
     pub(super) signatures: &'a [[u8; 64]],
     pub(super) recent_blockhash: ModelKey,
     pub(super) lookup_table: ModelKey,

@@ -90,7 +90,7 @@ struct Round {
     /// Endpoints that had reached the slot before the request was sent.
     before: BTreeSet<EndpointId>,
     tries: u32,
-    /// What the busy account showed, and the number of the request that it came with.
+    /// What the busy account showed, and the number of the request that showed it.
     shown: Option<(u64, Shown)>,
 }
 

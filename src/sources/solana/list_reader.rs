@@ -363,7 +363,7 @@ impl ListReader {
             let (slot, id) = (entry.slot, entry.id);
             tracing::warn!(slot, %id, "no endpoint returns a listed transaction; it is reported as missing and requested again later");
             if is_late {
-                // Its heights are already delivered.
+                // The heights of this transaction are already delivered.
                 self.late.give_up(&id);
                 self.late_missing.push((slot, id));
             } else {

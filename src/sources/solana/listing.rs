@@ -22,7 +22,7 @@ pub(super) struct Listing {
     pub(super) address: [u8; 32],
     pub(super) list: List,
     pub(super) state: PageState,
-    /// Not yet restarted from the top.
+    /// The list has not been restarted from the top yet.
     pub(super) is_fresh: bool,
     pub(super) late: LateState,
     /// The account's balance is another one than at the last head, and no entry since then has come.

@@ -9,10 +9,10 @@ use crate::rpc::Result;
 
 /// Transactions that a gateway lists because they hold token balances of the wallet.
 pub(super) enum OwnedState {
-    /// None are wanted, or all have come.
+    /// No transactions are wanted, or all have arrived.
     Done,
     InFlight,
-    /// Those that are in no list are fetched once the lists are read.
+    /// Transactions that are in no list are fetched once the lists are read.
     Listed(Vec<Entry>),
 }
 

@@ -59,7 +59,7 @@ pub(super) struct PageReader {
     lists_from: Option<Height>,
     has_ended: bool,
     accounts: Vec<SourceAccount>,
-    /// Those that no chunk has reported yet.
+    /// Accounts that no chunk has reported yet.
     news: Vec<SourceAccount>,
     tip: Option<Tip>,
 }

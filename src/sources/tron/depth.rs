@@ -72,7 +72,7 @@ struct EndpointDepth {
     begins: Option<Height>,
     /// The last search that the endpoint did not answer.
     failed_at: Option<Instant>,
-    /// Of two answers to one search, one lacked events.
+    /// Two answers to one search differed: one of them lacked events.
     is_unsteady: bool,
 }
 
@@ -221,7 +221,7 @@ impl TronSource {
         };
         let mut ids = with(&|from| from.is_some_and(|from| from <= low));
         if ids.is_empty() && with(&|from| from.is_some()).is_empty() {
-            // None has shown events: all count equally.
+            // No endpoint has shown events, so all count equally.
             ids = with(&|from| from.is_none());
         }
         let mut others = all.iter().filter(|id| !ids.contains(id));

@@ -52,7 +52,7 @@ impl SearchPlace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Witness {
     pub(super) height: Height,
-    /// Their first topic; `None`: events of the reference pools.
+    /// The first topic of the events; `None`: events of the reference pools.
     topic: Option<Word>,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct FoundDepth {
     pub(super) from: Option<Height>,
     /// The oldest events seen.
     pub(super) witness: Option<Witness>,
-    /// By the endpoint's infos the chain has no events below these.
+    /// The infos of the endpoint show that the chain has no events below this height.
     pub(super) begins: Option<Height>,
 }
 
@@ -194,7 +194,7 @@ impl TronSource {
         self.look_into(from..=to, options).await
     }
 
-    /// By the infos of some blocks, and a search for an event that they name.
+    /// Checks the infos of some blocks, and searches for an event that they name.
     async fn look_into(
         &self,
         blocks: RangeInclusive<Height>,

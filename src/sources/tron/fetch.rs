@@ -21,7 +21,7 @@ pub(super) const INFO: [&str; 2] =
 pub(super) enum Fetched {
     Transaction(Box<Transaction>),
     Failed(Box<Transaction>),
-    /// By its contract type and what is shown of it, it cannot be a trade.
+    /// Its contract type, and the entries of the lists, show that it cannot be a trade.
     Unwanted,
     /// No node returns it by its id.
     Missing,
@@ -436,7 +436,8 @@ pub(super) mod tests {
     /// Servers behind one address.
     #[tokio::test(start_paused = true)]
     async fn an_endpoint_that_gave_internal_transactions_is_asked_for_them_again() {
-        // Of eleven transactions, the second answer to the first and to the last one has some.
+        // There are eleven transactions; only the second answers for the first and for the last one
+        // have internal transactions.
         let nodes = info_nodes(|asked, _| sale(TOKEN, asked == 1 || asked == 21));
         let source = fake::source(&["one"], &nodes, TronLimits::default());
         for at in 0..11 {

@@ -493,10 +493,10 @@ mod tests {
         assert_eq!(reach.time(Instant::now()), None);
         reach.note(observation_of(1_000, 1_000));
         assert_eq!(reach.time(Instant::now()), Some(1_000));
-        // One of two servers lacks the last 300.
+        // One of two servers lacks the newest 300.
         reach.note(observation_of(1_100, 800));
         assert_eq!(reach.time(Instant::now()), Some(800));
-        // What was once shown stays so: a later answer of the one behind lowers nothing further.
+        // An observation stays: a later answer of the lagging server does not lower it further.
         reach.note(observation_of(900, 900));
         assert_eq!(reach.time(Instant::now()), Some(800));
         tokio::time::advance(OBSERVATION_AGE_MAX).await;
@@ -518,7 +518,7 @@ mod tests {
         assert!(!indexed.is_silent(of), "it shows some now");
     }
 
-    /// They may have fallen back before their pages, and have come there again since.
+    /// The lists may have fallen back before their pages, and may have caught up since.
     #[tokio::test(start_paused = true)]
     async fn newest_pages_of_lists_that_had_not_shown_how_far_they_were_count_far_below_alone() {
         let (limits, newest) = (TronLimits::default(), 1_700_000_000_000);

@@ -73,9 +73,9 @@ impl InternalGivers {
 /// What one info shows; greater is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct InfoQuality {
-    /// It has every side of the wallet that the list shows.
+    /// The info has every side of the wallet that the list shows.
     sides: bool,
-    /// It has inner calls, or none are proved to exist.
+    /// The info has inner calls, or none are proved to exist.
     calls: bool,
 }
 
@@ -138,7 +138,7 @@ impl<'a> InfoAnswers<'a> {
         (!self.seen.gave || shows(1)) && (!self.seen.got || shows(2))
     }
 
-    /// By the list, or by an event of another contract than the called one.
+    /// Whether the list, or an event of another contract than the called one, proves an inner call.
     pub(super) fn is_inner_call_proven(&self, tx: &Transaction) -> bool {
         // The recipient's list shows a plain payment without any inner call.
         let by_list = self.seen.inner && self.kind != TxPurpose::Plain;

@@ -254,7 +254,8 @@ mod tests {
         list.absorb(&page(&[(80, 2), (70, 3)], Some("a")), ONE);
         assert_eq!(&list.cursor, &ListCursor { nudge: 1, is_first: true, ..ListCursor::at(100) });
         assert!(!list.absorb(&page(&[], None), OTHER));
-        // One that was behind lacked the newest; what the other did not show is asked for again.
+        // A server that was behind lacked the newest entries; those that the other server did not
+        // show are requested again.
         list.absorb(&page(&[(90, 1), (80, 2)], Some("a")), OTHER);
         assert_eq!((&list.cursor, list.frontier(0)), (&ListCursor::at(80), Some(80)));
         assert!(!list.absorb(&page(&[(70, 3)], None), ONE));
@@ -274,7 +275,7 @@ mod tests {
         assert_eq!((list.cursor.max, list.frontier(0)), (80, Some(80)));
         assert!(!list.cursor.is_first);
         assert!(list.absorb(&page(&[(80, 2), (70, 3)], None), ONE));
-        // Nothing below 70, by two.
+        // Two answers show nothing below 70.
         assert!(list.absorb(&page(&[(70, 3)], None), ONE));
         assert_eq!((list.frontier(0), list.cursor.nudge), (Some(70), 1));
         assert!(list.absorb(&page(&[(70, 3)], None), OTHER));
@@ -291,7 +292,7 @@ mod tests {
         // Another entry of that moment: the answers so far lacked it.
         list.absorb(&page(&[(90, 1), (90, 2)], None), ONE);
         assert_eq!(list.frontier(0), Some(90));
-        // And one below.
+        // A further entry, below that moment.
         list.absorb(&page(&[(90, 1), (90, 2), (60, 3)], None), ONE);
         assert_eq!((list.cursor.max, list.frontier(0)), (60, Some(60)));
         for votes in 1..=3 {
@@ -335,7 +336,7 @@ mod tests {
         list.absorb(&page(&[(80, 4), (80, 5)], Some("b")), ONE);
         assert_eq!(list.cursor.fingerprint.as_deref(), Some("b"));
         assert_eq!(list.frontier(0), Some(80));
-        // The same cursor again would never end.
+        // A list that returns the same cursor again would never end.
         assert!(!list.absorb(&page(&[(80, 6)], Some("b")), ONE));
         list.absorb(&page(&[(80, 4), (80, 5)], Some("b")), ONE);
         list.absorb(&page(&[(80, 2), (70, 3)], Some("c")), ONE);
@@ -356,7 +357,7 @@ mod tests {
         }
         assert!(list.absorb(&page(&[(3_000, 3), (700, 4)], None), ONE));
         assert_eq!(list.frontier(0), Some(700));
-        // What else is of that moment is not known.
+        // It is not known what else belongs to that moment.
         assert_eq!([6_001, 6_000, 6_000].map(|at| list.take_cuts(at)), [false, true, false]);
     }
 

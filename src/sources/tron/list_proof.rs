@@ -29,7 +29,7 @@ pub(super) enum ProofQuery {
     /// Whether these endpoints' lists have reached the read's top.
     Reach {
         given_by: Vec<(EndpointId, ListKind)>,
-        /// Those that had not shown that before their pages.
+        /// Endpoints and lists that had not shown it before their pages.
         unseen: Vec<(EndpointId, ListKind)>,
     },
     /// Whether the chain has an account whose lists are empty.

@@ -99,9 +99,9 @@ impl TronSource {
         Ok((page, reply.endpoint))
     }
 
-    /// The same for the newest page. Concurrently the endpoint of the last answer shows its indexed
-    /// height: one that lagged in both answers, and no longer when all lists have begun, would have
-    /// omitted entries without a sign.
+    /// Requests the newest page. At the same time, the endpoint of the last answer shows its
+    /// indexed height: an endpoint that lagged in both answers, but has caught up when all lists
+    /// have begun, would otherwise have omitted entries without a sign.
     pub(super) async fn newest_page(
         &self,
         wallet: Address,
@@ -119,7 +119,7 @@ impl TronSource {
         Ok(page)
     }
 
-    /// The same by two answers, as a server may omit entries in the middle of a page; the newest
+    /// Requests a page twice, as a server may omit entries in the middle of a page; the newest
     /// pages are queried twice in any case. If one answer fails, or is empty while the other is
     /// not, it is queried again.
     pub(super) async fn page_twice(
@@ -167,7 +167,7 @@ impl TronSource {
         }
         loop {
             let preferred = |id: &EndpointId| Some(*id) != options.avoid;
-            // With all endpoints, the pool chooses.
+            // Where every endpoint is left, the pool chooses one.
             let on = match left.len() {
                 0 => return Err(ListError::Refused(last)),
                 count if options.on.is_some() || count == all.len() => options.on,
@@ -329,7 +329,7 @@ fn question(wallet: Address, kind: ListKind, cursor: &ListCursor, limit: usize) 
         ListKind::Transactions => ("v1/accounts/transactions", "transactions"),
         ListKind::Transfers => ("v1/accounts/transactions/trc20", "transactions/trc20"),
     };
-    // One more, so that it does not matter whether the end is inclusive.
+    // One millisecond more, so that it does not matter whether the end is inclusive.
     let max = cursor.max.saturating_add(1).saturating_add(cursor.nudge);
     let mut query = vec![
         ("only_confirmed", "true".to_owned()),

@@ -84,7 +84,7 @@ struct Inner {
     /// What `eth_chainId` must answer.
     chain_id: Option<u64>,
     chain_checks: Arc<ChainChecks>,
-    /// What the protocol's exchanges exchange; it never changes.
+    /// The assets of the protocol's exchanges; they never change.
     exchanges: Mutex<HashMap<ExchangeId, [Asset; 2]>>,
     internal_givers: Mutex<InternalGivers>,
     readers: Arc<AtomicUsize>,

@@ -85,7 +85,7 @@ impl TronSource {
     async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome> {
         let Some(expected) = self.inner.chain_id else { return Ok(CheckOutcome::Unchanged) };
         let ask = |id: EndpointId| {
-            // Not a clone of the source itself, which owns the checks.
+            // This does not clone the source itself, which owns the checks.
             let asker = self.rpc_asker(rpc_reading);
             let options = CallOptions { on: Some(id), ..options.clone() };
             async move {

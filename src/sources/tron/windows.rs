@@ -75,7 +75,7 @@ pub(super) struct Windows {
     /// Windows of the next request: few at first, for early first rows.
     batch: usize,
     batch_max: usize,
-    /// By upper end.
+    /// Requested windows by their upper ends.
     asked: BTreeMap<Height, HeightRange>,
     again: Vec<HeightRange>,
 }

@@ -66,8 +66,8 @@ pub fn reading(status: u16, body: &[u8]) -> ReplyClass {
 /// truncates.
 const TEXT_CHARS_MAX: usize = 500;
 
-/// One table; the first match decides by status, code and text. For an HTML page only the status
-/// counts.
+/// Classifies all refusals: the first match decides by status, code and text. For an HTML page only
+/// the status counts.
 fn refusal(status: u16, code: i64, message: String) -> ReplyClass {
     let lower = message.chars().take(TEXT_CHARS_MAX).collect::<String>().to_lowercase();
     let is_page = lower.trim_start().starts_with('<');
@@ -86,9 +86,10 @@ fn refusal(status: u16, code: i64, message: String) -> ReplyClass {
         _ if holds(words::QUOTA) || holds(words::KEY) || holds(words::PLAN) => {
             ReplyClass::Denied(message)
         }
-        // Without a key the index answers this way, and keeps it up for half a minute.
+        // The index answers in this way to clients without a key, and goes on doing so for half a
+        // minute.
         (403, _) | (_, 403) => ReplyClass::SlowDown(Some(KEYLESS_REST)),
-        // Also as an HTML page: a node without the index returns Jetty's.
+        // The answer may also be an HTML page: a node without the index returns that of Jetty.
         (404 | 405 | 410 | 501, _) => ReplyClass::NotOffered(message),
         (408 | 500.., _) => ReplyClass::Again(format!("HTTP status {status}")),
         _ if holds(OF_REQUEST) || is_too_much(&lower) => ReplyClass::Refused { code, message },

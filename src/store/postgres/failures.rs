@@ -81,7 +81,7 @@ impl CallError {
 
 fn kind(error: &Error) -> StoreFailure {
     let Some(state) = error.code() else {
-        // Not an error of the server: the connection was refused, cut or never made.
+        // The server reported no error: the connection was refused, cut or never made.
         let is_read_only =
             io_error(error).is_some_and(|e| e.kind() == io::ErrorKind::PermissionDenied);
         return if is_read_only { StoreFailure::ReadOnly } else { StoreFailure::Connection };

@@ -15,7 +15,7 @@ use crate::store::{Result, StoreError, WalletId};
 struct Leaving<'a> {
     id: WalletId,
     wallet: &'a Wallet,
-    /// Its keyed hash, under which credits stay.
+    /// The keyed hash of the wallet, under which credits stay.
     mark: [u8; 16],
     rows: u64,
 }

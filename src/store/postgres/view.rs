@@ -113,7 +113,7 @@ impl PgView {
         if let Some(record) = self.try_record(id, *wallet).await? {
             return Ok(Some(Arc::new(record)));
         }
-        // It was forgotten since its number was cached, and perhaps loaded again.
+        // The wallet was forgotten since its number was cached, and perhaps loaded again.
         self.inner.ids.take(wallet);
         let Some(id) = self.inner.id_of(wallet).await? else { return Ok(None) };
         Ok(self.try_record(id, *wallet).await?.map(Arc::new))

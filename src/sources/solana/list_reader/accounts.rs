@@ -91,7 +91,7 @@ impl ListReader {
         self.news.entry(account).or_insert(closed);
     }
 
-    /// What is new of accounts, for the next chunk, of which this is the highest slot.
+    /// News of accounts for the next chunk, whose highest slot is `high`.
     pub(super) fn take_news(&mut self, high: Height) -> (Vec<SourceAccount>, LateAccounts) {
         let mut reports_late = false;
         for listing in &mut self.listings {

@@ -1,4 +1,4 @@
-//! What a reader of lists waits for, and what it makes of each.
+//! The events for which a reader of lists waits, and what it does on each.
 
 use super::{ListEvent, ListReader};
 use crate::domain::Doubts;
