@@ -135,7 +135,7 @@ pub(super) async fn answer(
         None if !endpoint.takes(&call.method) => {
             Err(ApiError::MethodNotAllowed { allowed: endpoint.methods() })
         }
-        // Boxed, since warp moves the outer future twice, which would be 5 KiB each time.
+        // Boxed, since warp moves the outer future twice, which would be 4 KiB each time.
         None => Box::pin(dispatch(&endpoint, &call, received)).await,
     };
     let mut response = result.unwrap_or_else(|error| {
