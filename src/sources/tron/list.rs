@@ -66,6 +66,8 @@ pub(super) struct IndexedList {
     /// Answers for the newest entries, and where the shortest of them ended.
     tops: u8,
     top_end: u64,
+    /// Entries of its longest page.
+    longest: usize,
     /// Moments that filled a page without a cursor, so that further entries of them may be missing.
     cuts: Vec<u64>,
 }
@@ -74,7 +76,14 @@ impl IndexedList {
     /// Starts a list down from a moment.
     pub(super) fn new(top: u64) -> Self {
         let cursor = ListCursor { is_first: true, ..ListCursor::at(top) };
-        Self { pager: Pager::new(RULES, top), cursor, tops: 0, top_end: 0, cuts: Vec::new() }
+        Self {
+            pager: Pager::new(RULES, top),
+            cursor,
+            tops: 0,
+            top_end: 0,
+            longest: 0,
+            cuts: Vec::new(),
+        }
     }
 
     pub(super) fn misses(&self) -> u32 {
@@ -111,6 +120,7 @@ impl IndexedList {
         if self.is_wrong(page) {
             return self.missed();
         }
+        self.longest = self.longest.max(page.items);
         if self.is_cut(page) {
             self.pass_moment();
             return true;
@@ -206,8 +216,9 @@ impl IndexedList {
         let circles = page.fingerprint.is_some() && page.fingerprint == *fingerprint;
         // An earlier answer had entries.
         let vanished = self.tops > 0 && self.cursor.is_first && page.rows.is_empty();
-        // Its cursor leads past the entries that it lacks.
-        let bare = page.items == 0 && page.fingerprint.is_some();
+        // The cursor of a page that is cut leads past the entries that it lacks.
+        let follows = page.fingerprint.is_some() && self.is_of_one_moment(page);
+        let bare = follows && page.items < self.longest.max(1);
         let is_cut = self.is_cut(page) && self.pager.misses() == 0;
         unordered || vanished || above || circles || bare || is_cut
     }
@@ -314,13 +325,14 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_page_with_a_cursor_is_asked_for_again() {
+    fn a_short_page_whose_cursor_leads_past_its_moment_is_asked_for_again() {
         let mut first = IndexedList::new(100);
         assert!(!first.absorb(&page(&[], Some("a")), ONE));
         assert_eq!((first.frontier(0), &first.cursor.fingerprint), (Some(100), &None));
         let mut list = begun(&[(90, 1), (80, 2)], Some("a"));
-        for misses in 1..4 {
-            assert!(!list.absorb(&page(&[], Some("b")), ONE));
+        let cut = [(80, 2)];
+        for (misses, rows) in [(1, &cut[..0]), (2, &cut[..]), (3, &cut[..0])] {
+            assert!(!list.absorb(&page(rows, Some("b")), ONE));
             assert_eq!((list.misses(), list.frontier(0)), (misses, Some(80)));
             assert_eq!(list.cursor.fingerprint, None);
         }
