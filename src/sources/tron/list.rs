@@ -216,8 +216,8 @@ impl IndexedList {
         let circles = page.fingerprint.is_some() && page.fingerprint == *fingerprint;
         // An earlier answer had entries.
         let vanished = self.tops > 0 && self.cursor.is_first && page.rows.is_empty();
-        // The cursor of a page that is cut leads past the entries that it lacks. Sizes of whole ones
-        // differ a little, as entries may be repeated.
+        // The cursor of a page that is cut leads past the entries that it lacks. Whole ones differ
+        // in size too, as entries may be repeated.
         let follows = page.fingerprint.is_some() && self.is_of_one_moment(page);
         let bare = follows && page.items < self.longest.div_ceil(2).max(1);
         let is_cut = self.is_cut(page) && self.pager.misses() == 0;
