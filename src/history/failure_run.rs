@@ -54,8 +54,7 @@ mod tests {
     #[test]
     fn failures_count_from_the_end_of_the_first_one_of_their_row() {
         let (mut failures, start) = (FailureRun::default(), Instant::now());
-        // This load took two minutes before it failed; that does not mean that loads have failed
-        // for two minutes.
+        // This load took two minutes to fail; loads have not been failing for two minutes.
         let first = start + 120 * SECOND;
         assert_eq!(failures.note(start, first), Duration::ZERO);
         let second = first + 150 * SECOND;

@@ -285,8 +285,7 @@ mod tests {
             (None, 2, news(Some((45, 80)), (25, 30), Partly), &[10], 0),
             (None, 1, news(Some((65, 65)), (55, 60), All), &[70, 40, 10], 1),
             (None, 1, news(Some((90, 95)), (55, 60), All), &[40, 10], 0),
-            // A later chunk that reports the accounts does the same; one that does not report them
-            // drops nothing.
+            // A later chunk that reports the accounts does the same; others drop nothing.
             (lowest, 2, news(None, (20, 24), All), &[70, 10], 1),
             (lowest, 2, news(None, (20, 24), Partly), &[70, 10], 1),
             (lowest, 2, news(None, (20, 24), Unreported), &[70, 40, 10], 2),

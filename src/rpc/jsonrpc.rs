@@ -183,8 +183,7 @@ mod tests {
     }
 
     proptest! {
-        /// However a node reorders, drops, repeats and adds entries, each call gets the entry with
-        /// its own id.
+        /// However a node reorders, drops, repeats and adds entries, each call gets that of its id.
         #[test]
         fn each_call_gets_its_own_answer(order in proptest::collection::vec(0_usize..12, 0..24)) {
             let entries: Vec<_> = order.iter().map(|id| json!({"id": id, "result": id * 10})).collect();

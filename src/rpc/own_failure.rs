@@ -141,8 +141,7 @@ mod tests {
         }
     }
 
-    /// A call on which a good endpoint failed once does not end because the other endpoint refuses
-    /// it.
+    /// A call on which a good endpoint failed once does not end because the other one refuses it.
     #[tokio::test(start_paused = true)]
     async fn one_error_next_to_an_endpoint_that_refuses_ends_nothing() {
         for status in [401, 403, 429] {

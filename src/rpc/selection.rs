@@ -151,8 +151,7 @@ mod tests {
 
     #[test]
     fn a_slow_one_waits_for_a_queue_that_is_longer_than_its_answer() {
-        // Eight places of 80 ms each give an answer every 10 ms, so 392 requests and their wait
-        // take 4 s.
+        // Eight places of 80 ms give an answer every 10 ms: 392 requests and their wait take 4 s.
         let offers = [offer(0, 80, 8), offer(1, 4_000, 0)];
         assert_eq!(choose(&offers, 0), None);
         assert_eq!(choose(&offers, 390), None);

@@ -57,8 +57,7 @@ fn same<T: Debug>(
     assert_eq!(format!("{:?}", Ok::<_, StoreError>(value)), format!("{again:?}"));
 }
 
-/// Bytes that decode to a key encode to the same bytes again, and sort between the bounds of their
-/// wallet.
+/// Bytes that decode to a key encode to the same bytes, and sort between the bounds of the wallet.
 fn key(bytes: &[u8]) {
     let _ = rows_of_wanted(bytes);
     for family in [Family::Solana, Family::Evm, Family::Tron] {

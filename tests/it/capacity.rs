@@ -1,5 +1,4 @@
-//! A store of limited size: wallets that were not read for longest are evicted, and reloaded on
-//! demand.
+//! A store of limited size: the wallets not read for longest are evicted, and reloaded on demand.
 
 use std::time::Duration;
 

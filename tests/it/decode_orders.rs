@@ -131,8 +131,7 @@ fn a_fill_is_named_after_the_venue_that_filled_it() {
     check(&filled(), "maker", &expected);
 }
 
-/// An order that sells for SOL pays unwrapped lamports; the returned rent of its account is no
-/// proceeds.
+/// An order that sells for SOL pays unwrapped lamports; its account's returned rent is no proceeds.
 #[test]
 fn an_order_for_sol_pays_lamports() {
     let mut tx = Tx::new("keeper");

@@ -448,8 +448,7 @@ fn liquidity_in_the_call_of_a_swap_neither_values_nor_names_it() {
     }
 }
 
-/// The purchase calls the venue's claim of what it had set aside for the wallet, which adds to the
-/// payment.
+/// The purchase claims what the venue had set aside for the wallet, which adds to the payment.
 #[test]
 fn lamports_that_are_claimed_in_the_call_of_a_purchase_are_no_part_of_its_price() {
     for (program, venue) in [(PUMP, "Pump.fun"), (PUMP_SWAP, "PumpSwap")] {

@@ -351,8 +351,7 @@ async fn what_a_gateway_does_not_have_yet_is_read_from_nodes() {
     assert_eq!(below, world.truth(wallet, |row| row.height <= end));
 }
 
-/// The same for an index whose lists stopped long ago. An index that is a little late is waited
-/// for.
+/// The same for an index whose lists stopped long ago. A slight delay of an index is waited for.
 #[tokio::test(start_paused = true)]
 async fn what_an_index_that_stands_still_does_not_have_is_read_from_nodes() {
     let world = world("eth");

@@ -98,8 +98,7 @@ fn every_kind_of_trade_decodes_to_the_truth() {
     }
 }
 
-/// Without inner calls, TRX amounts are exact if an event or the router's input states them, and
-/// null otherwise.
+/// Without inner calls, TRX amounts are exact if an event or the input states them, else null.
 #[test]
 fn without_inner_calls_values_are_exact_or_null() {
     let world = world(without_inner_calls());

@@ -297,8 +297,7 @@ async fn estimates_have_a_rate_and_a_budget() {
     let refused = ask(1, Some(KEY)).await;
     error_of(&refused, 429, "RATE_LIMITED");
     assert!(header(&refused, "retry-after").is_some());
-    // A list is answered in full or not at all: the wait that it is given applies to the whole
-    // list.
+    // A list is answered in full or not at all: the wait applies to the whole list.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let mut list = ask(20, Some(KEY)).await;
     error_of(&list, 429, "RATE_LIMITED");

@@ -1,5 +1,4 @@
-//! Conversions at a fixed price: part of a trade if a market takes part in the transaction, and no
-//! trade otherwise.
+//! Conversions at a fixed price: part of a trade only if a market takes part in the transaction.
 
 use blotter::decode::NoteKind;
 use blotter::decode::evm::{Account, Log, Word};

@@ -665,8 +665,7 @@ fn what_was_unwrapped_after_the_wallet_gave_is_its_pay() {
     case(later).to(router).unknown().gives(&[('s', AAA, 500, None)]);
 }
 
-/// A single unwrap by the called contract is the payment only for calls known to pay out
-/// everything.
+/// A single unwrap by the called contract is the payment only for calls that pay out everything.
 #[test]
 fn one_unwrap_is_the_pay_of_the_calls_that_pay_out_whole() {
     let maestro = account("80a64c6d7f12c47b7c66c5b4e20e72bc1fcd5d9e");

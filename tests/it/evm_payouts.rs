@@ -491,8 +491,7 @@ fn forks_on_rollups_pay_by_one_unwrap() {
     }
 }
 
-/// 500 AAA for 3 native coins by an unknown contract, and the words of a later event after the
-/// unwrap.
+/// 500 AAA for 3 native coins by an unknown contract, and the words of an event after the unwrap.
 fn sale_with(said: &[u64]) -> Case {
     let coin = 3_000_000_000_000_000_000;
     let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), coin, ROUTER));

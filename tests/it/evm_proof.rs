@@ -240,8 +240,7 @@ async fn logs_that_are_behind_show_nothing_of_a_height_that_is_known() {
     is_true(&source, &net, &read_gap(&source, gap).await);
 }
 
-/// If no contract has logs in the newest blocks, nothing shows how far the logs go, and nothing
-/// waits.
+/// If no contract has logs in the newest blocks, nothing shows how far logs go; nothing waits.
 #[tokio::test(start_paused = true)]
 async fn a_quiet_chain_is_read_as_far_up_as_its_nodes_logs_go_at_least() {
     let quiet = Ways { quiet: true, logs_lag: 84, ..Ways::default() };

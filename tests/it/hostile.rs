@@ -98,8 +98,7 @@ fn requests(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Heads and bodies that a proxy in front could parse as other requests than the server
-/// (smuggling).
+/// Heads and bodies that a proxy could parse as other requests than the server (smuggling).
 fn smuggled(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
     let history = format!("/v1/wallets/{wallet}/history");
     let auth = format!("host: localhost\r\nconnection: close\r\nx-api-key: {key}\r\n");

@@ -235,8 +235,7 @@ fn a_store_that_cannot_be_written_is_served() {
     }
 }
 
-/// If it becomes read-only while served: stored rows are served, and writes of new files say why
-/// they fail.
+/// If it becomes read-only while served: rows are served, and writes of new files name the reason.
 #[test]
 fn a_folder_that_becomes_read_only_is_served_on() {
     let elsewhere = Place::new();

@@ -25,8 +25,7 @@ const SIGNATURE: &str = "1111111111111111111111111111111111111111111111111111111
 /// `planteduser:plantedword`, as a URL's user and password are sent.
 const BASIC: &str = "cgxhbnrlzhvzzxi6cgxhbnrlzhdvcmq";
 
-/// A node that echoes its request, each time in another form. `elsewhere` is the target of its
-/// redirects.
+/// A node that echoes its request in several forms. `elsewhere`: the target of its redirects.
 fn echoing_node(elsewhere: String) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,5 +1,4 @@
-//! The `OpenAPI` document against the server: every route and status in it exists, and answers
-//! match it.
+//! The `OpenAPI` document against the server: its routes and statuses exist, and answers match it.
 
 use std::collections::BTreeSet;
 

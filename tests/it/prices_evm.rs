@@ -147,8 +147,7 @@ fn calls(source: &Source) -> u64 {
     source.endpoints().iter().flat_map(|one| one.calls.values()).map(|n| n.sent).sum()
 }
 
-/// One by one, all at once, from nodes with small ranges, and from a gateway: the prices are the
-/// same.
+/// One by one, all at once, from nodes with small ranges, from a gateway: prices are the same.
 #[tokio::test(start_paused = true)]
 async fn a_price_depends_on_its_height_alone() {
     let world = world("base");

@@ -186,8 +186,7 @@ async fn holds(plans: Vec<Plan>, lanes: u64, each: usize) {
             for (at, call) in asked.iter_mut().enumerate() {
                 call.params = json!([u64::try_from(at).unwrap() + lane * 1_000_000]);
             }
-            // A call that only reached silent or full nodes ends in an error, and its reader
-            // retries.
+            // A call that only reached silent or full nodes ends in an error; its reader retries.
             for _ in 0..ROUNDS_MAX {
                 let answers = pool.batch(&asked, &options).await;
                 let mut failed = Vec::new();

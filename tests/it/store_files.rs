@@ -1,5 +1,4 @@
-//! The store's file: its permissions, what is rejected, and that files of earlier versions stay
-//! readable.
+//! The store's file: its permissions, what is rejected, and that older files stay readable.
 
 use std::fs;
 use std::path::Path;

@@ -334,8 +334,7 @@ async fn an_exact_value_that_a_second_read_cannot_see_stays(store: Store) {
     let none = pair(15, None, Unknown);
     assert_eq!(again(none.clone(), HashSet::new()).await, none);
     assert_eq!(again(vec![], HashSet::from([tx])).await, []);
-    // The payment of a purchase is always visible: a purchase that is no longer found never was
-    // one.
+    // The payment of a purchase is always visible: a purchase that is no longer found was none.
     let [sell, buy] = first.try_into().unwrap();
     for (row, kept) in [(buy, false), (sell, true)] {
         store.write_chunk(chunk(id, 10, 20, vec![row.clone()])).await.unwrap();

@@ -1,5 +1,4 @@
-//! `blotter verify`: rows and transfers of the demo chains against the balances that their nodes
-//! report.
+//! `blotter verify`: rows and transfers of the demo chains against their nodes' balances.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 

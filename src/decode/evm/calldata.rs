@@ -1,7 +1,6 @@
 //! Reads from a call's input which fees it pays and who receives its output. Inputs are long and
 //! mostly irrelevant, so only the needed words are decoded, and only for selectors that are known
-//! to have them. The commands of a Universal Router and the calls of a multicall are decoded in
-//! full.
+//! to have them. The commands of a Universal Router and the calls of a multicall are all decoded.
 
 use super::transaction::{Account, CoinTo, Terms, Word};
 use super::words::{ZERO, units};

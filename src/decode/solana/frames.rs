@@ -88,8 +88,7 @@ const HEIGHT_MAX: u8 = 9;
 /// the open calls between the two are closed. A program calls itself only to log events, which list
 /// one account: any other call of itself is a sibling. Returns whether any height was guessed.
 fn guess_heights(instructions: &mut [Instruction], accounts: &[u8]) -> bool {
-    // Each open call: its height, its program, and which accounts (its program included) it was
-    // given.
+    // Each open call: its height, its program, and its accounts, the program included.
     let mut open: Vec<(u8, u8, [bool; 256])> = Vec::new();
     let mut is_guessed = false;
     for instruction in instructions {

@@ -301,8 +301,7 @@ fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wall
     }
 }
 
-/// Handles a wallet that is a curve's account: it pays without an instruction for tokens that it
-/// gets.
+/// Handles a wallet that is a curve's account: it pays without an instruction for what it gets.
 fn add_own_payment(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
     let mut payers = scene.payers(ledger).into_iter();
     let own = payers.find(|(account, _)| ledger.wallet == Some(*account));

@@ -28,8 +28,7 @@ pub(super) fn wallets_of(filter: &LogFilter, model: &EvmModel) -> Vec<Arc<Wallet
         let others = accounts?.into_iter().filter(|account| !is_busy(account));
         others.map(|account| model.wallet(&account)).collect()
     };
-    // Of the accounts that a filter for transfers names, those that are wallets already have the
-    // histories.
+    // Of the accounts that a filter for transfers names, those that are wallets have the histories.
     let places: Vec<&Vec<Word>> = filter.topics.iter().skip(1).flatten().collect();
     let accounts = places.iter().copied().flatten().filter_map(padded);
     let known: BTreeMap<Account, Arc<WalletHistory>> =

@@ -45,8 +45,7 @@ proptest! {
     }
 }
 
-/// A late row joins the block of a row that was delivered alone: both rows then get positions
-/// within the block.
+/// A late row joins the block of a row that was delivered alone: both get positions within it.
 #[test]
 fn a_row_that_gets_another_place_in_its_block_is_not_counted_again() {
     let at = |tx: u8, index, leg| TradeKey { tx: TxId::solana(&[tx; 64]), index, leg, ..key(5) };
@@ -84,8 +83,7 @@ fn a_row_that_gets_another_place_in_its_block_is_not_counted_again() {
     assert_eq!(of(at(1, 0, 1)), (1, 1), "another row of it");
 }
 
-/// The lower of two rows of a block was wrong and has been removed: the upper one is now the only
-/// row of its block.
+/// The lower of two rows of a block was wrong and has been removed: now the upper one is alone.
 #[test]
 fn a_row_is_not_counted_again_where_the_row_below_it_is_gone() {
     let at = |tx: u8, index| TradeKey { tx: TxId::solana(&[tx; 64]), index, ..key(5) };
@@ -239,8 +237,7 @@ async fn what_was_read_before_a_wallet_left_memory_does_not_come_back() {
     assert!(held(&usage).1.is_empty());
 }
 
-/// A cursor that was given to one key is resumed under another key, to which the row below was
-/// never delivered.
+/// A cursor of one key is resumed under another key, which has never received the row below.
 #[tokio::test(start_paused = true)]
 async fn rows_above_one_that_was_not_counted_do_not_join_it() {
     let (_folder, usage, [wallet, _]) = open(9, 64).await;

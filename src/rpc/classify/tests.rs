@@ -202,8 +202,7 @@ fn history_that_one_node_lacks_another_may_have() {
     of("eth_getBalance", 200, -32002, plan, RetryElsewhere);
 }
 
-/// A sale that a lagging node cannot trace yet would otherwise be taken for one that is too old to
-/// be traced.
+/// A sale that a lagging node cannot trace yet could be taken for one that is too old to be traced.
 #[test]
 fn what_is_not_found_may_be_too_new_and_what_was_dropped_is_not() {
     let behind = [

@@ -479,8 +479,7 @@ mod tests {
         assert!(lister.is_near(&ask));
     }
 
-    /// A server that reaches a height only between its page and its head lacked those blocks when
-    /// it gave the page.
+    /// A server that reaches a height after its page and before its head lacked it for the page.
     #[tokio::test(start_paused = true)]
     async fn a_node_that_comes_to_a_height_after_its_page_did_not_have_it_then() {
         let was_page = AtomicBool::new(false);

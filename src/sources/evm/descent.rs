@@ -363,8 +363,7 @@ mod tests {
         assert!(list.shows_end(&end));
         list.absorb(end, true).unwrap();
         assert!(list.is_ended() && list.take_from(0).len() == 3);
-        // A page of a single block may be cut within it, and an empty list has no rows to confirm
-        // the end.
+        // A page of a single block may be cut within it, and an empty list has no rows to compare.
         for page in [vec![row(9, 1), row(9, 2)], vec![]] {
             let mut list = begun(page);
             list.expect_end();

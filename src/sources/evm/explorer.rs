@@ -163,8 +163,7 @@ impl ExplorerLister {
         window
     }
 
-    /// Whether the next window waits for that check: the newest one does not, unless it is the
-    /// last.
+    /// Whether the next window waits for that check: the newest one does so only if it is the last.
     fn needs_start(&self) -> bool {
         let is_last = |window: Window| window.low <= self.low;
         let next = || self.merge.clone().take(&self.client.subject, self.calls_until());

@@ -471,8 +471,7 @@ mod tests {
         one.settle(Some(1), true)
     }
 
-    /// Some indexes list native coin as a token, which leaves no log; and a single answer may lack
-    /// the log.
+    /// Some indexes list native coin as a token, which leaves no log; one answer may also lack it.
     #[test]
     fn that_a_listed_token_left_no_log_takes_two_answers() {
         let transfer = Some(TokenTransfer { wallet: WALLET, is_logged: false });

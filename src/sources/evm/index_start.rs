@@ -51,8 +51,7 @@ enum Kind {
 }
 
 impl ListClient {
-    /// How far down an endpoint's lists go, as far as nodes show it. `high`: a height that the
-    /// endpoint has.
+    /// How far down an endpoint's lists go, as far as nodes show it. `high`: a height that it has.
     pub(super) async fn index_start(&self, endpoint: EndpointId, high: Height) -> IndexStart {
         let Some(nodes) = &self.nodes else { return IndexStart::default() };
         let known = || lock(&self.abilities.starts).get(&endpoint).copied();

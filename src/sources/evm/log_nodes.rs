@@ -400,8 +400,7 @@ mod tests {
         assert_eq!(node.depth(100, after(31)), None);
     }
 
-    /// Shorter ranges that are answered again and again do not keep a long range in use that is
-    /// refused by now.
+    /// Shorter ranges that are answered often do not keep a long range in use that is refused now.
     #[tokio::test(start_paused = true)]
     async fn a_read_begins_with_a_range_that_was_answered_of_late_and_not_refused_since() {
         let source = nodes(|_, _, _| Err(NO_METHOD)).source(&["one"]);

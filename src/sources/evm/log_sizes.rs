@@ -116,8 +116,7 @@ mod tests {
     /// range of a size is requested alone.
     const QUERIES: [u64; 2] = [6, 4];
 
-    /// Number of queries until `blocks` blocks are searched, at an endpoint that accepts ranges of
-    /// `takes` blocks.
+    /// Queries until `blocks` blocks are searched, at an endpoint that accepts ranges of `takes`.
     fn queries(takes: u64, blocks: u64) -> u64 {
         let limits = EvmLimits::default();
         let (mut sizes, mut left, mut sent) = (LogSizes::new(&limits, 10_000), blocks, 0);

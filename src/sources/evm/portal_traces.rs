@@ -11,8 +11,7 @@ use crate::domain::{Doubts, Height};
 impl ListClient {
     /// Adds the doubt about inner calls to a window if one of its blocks has no traces. If the
     /// lowest transactions only brought tokens, and so came without traces, one query for their
-    /// block's traces decides, unless the gateway has returned traces at or below that block
-    /// before.
+    /// block's traces decides, unless the gateway returned traces at or below that block before.
     pub(super) async fn check_traces(
         &self,
         mode: GatewayMode,

@@ -158,8 +158,7 @@ mod tests {
                 most(500),
             ),
             ("invalid range 0x12d687 to 0x99, at most 1000 blocks", most(1_000)),
-            // Texts that report too many results or too many blocks, without a number, halve the
-            // range.
+            // Texts that report too many results or blocks, without a number, halve the range.
             ("query returned more than 10000 results", half),
             ("logs matched by query exceeds limit of 10000", half),
             ("response size should not greater than 10000000 bytes", half),

@@ -138,8 +138,7 @@ async fn an_index_is_asked_how_far_it_has_come_before_each_read() {
         model.fall(list, 0);
     }
     assert_eq!(reach.of(EndpointId(0), high, &known).await, Ok(Reach::Behind));
-    // An endpoint that was not checked before its pages is checked now, and these pages do not
-    // count.
+    // An endpoint that was not checked before its pages is checked now; these pages do not count.
     let reach = ExplorerReach::new(model.client(&["one"]));
     assert_ne!(reach.of(EndpointId(0), high, &unknown).await, Ok(Reach::Reached));
 }

@@ -480,8 +480,7 @@ mod tests {
         }
     }
 
-    /// The page with the left-out entry has as many entries as the page without it, because that
-    /// one began higher.
+    /// The page with the left-out entry is as long as the page without it, which began higher.
     #[test]
     fn an_entry_that_one_answer_left_out_keeps_no_list_open() {
         let [first, left_out, last] = [entry(40, 1), entry(30, 3), entry(20, 4)];

@@ -197,8 +197,7 @@ async fn the_end_of_a_list_is_asked_of_another_node_than_one_that_does_not_say_w
     assert_eq!(read_by(pool, 0, None).await, Ok((OWN.to_vec(), Doubts::NONE)));
 }
 
-/// A list from the top may begin far above the wanted heights, so a temporary failure does not
-/// start one.
+/// A list from the top may begin far above the wanted heights: a temporary failure starts none.
 #[tokio::test(start_paused = true)]
 async fn blocks_above_that_are_not_given_for_a_moment_are_waited_for() {
     for (fails, code, waits) in [

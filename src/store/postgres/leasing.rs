@@ -87,8 +87,7 @@ impl PgInner {
         };
         if row.is_none() {
             self.lease.lose();
-            // The wallets of this process are free at once, as it writes nothing under the old
-            // number.
+            // The wallets of this process are free at once: it writes nothing under the old number.
             let given_up = self.lease.given_up.load(Ordering::Acquire);
             let sql = "DELETE FROM blotter.node
                        WHERE id = $1 OR until < now() - interval '1 hour' AND NOT EXISTS (

@@ -7,8 +7,7 @@ use blotter::domain::{Address, Height, Row, TxId};
 use super::chain::Chain;
 use crate::support::truth::Fact;
 
-/// The identity of a row, without its index in the block, which a late row of the same block may
-/// change.
+/// The identity of a row, without its index in the block, which a late row may change.
 pub(super) type Mark = (Address, TxId, u16);
 
 #[derive(Debug)]
