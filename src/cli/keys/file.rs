@@ -369,7 +369,7 @@ mod tests {
         create(&keys, KeyTerms::default()).unwrap();
         let path = keys.folder.join(FILE_NAME);
         fs::write(&path, "[[key]]\nid = 5\n").unwrap();
-        let error = create(&keys, KeyTerms::default()).unwrap_err();
+        let Err(error) = create(&keys, KeyTerms::default()) else { panic!("a key was made") };
         assert!(error.to_string().contains("keys.toml: line 2: "), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "[[key]]\nid = 5\n");
     }
