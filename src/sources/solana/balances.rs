@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -44,13 +45,21 @@ impl SolanaSource {
     }
 }
 
+#[derive(Deserialize)]
+struct Accounts<'a> {
+    /// Parsed one by one: a tree of thousands takes several times the memory of the answer.
+    #[serde(borrow)]
+    value: Vec<&'a RawValue>,
+}
+
 /// The mint and the amount of each account; `None` where one has none.
 fn balances_in(raw: &RawValue) -> Option<Vec<(String, Units)>> {
-    let answer: Value = serde_json::from_str(raw.get()).ok()?;
-    let of = |row: &Value| {
+    let of = |row: &RawValue| {
+        let row: Value = serde_json::from_str(row.get()).ok()?;
         let info = row.pointer("/account/data/parsed/info")?;
         let amount = info.pointer("/tokenAmount/amount")?.as_str()?.parse().ok()?;
         Some((info.get("mint")?.as_str()?.to_owned(), amount))
     };
-    answer.get("value")?.as_array()?.iter().map(of).collect()
+    let Accounts { value } = serde_json::from_str(raw.get()).ok()?;
+    value.into_iter().map(of).collect()
 }
