@@ -205,14 +205,18 @@ async fn another_node_that_is_of_another_family_is_named_at_once() {
     let nodes = chains.nodes().into_iter().filter(|(path, _)| [&sol, &eth].contains(&path));
     with_nodes(nodes.collect(), move |urls| {
         let of = |path: &str| urls.iter().find(|url| url.ends_with(path)).unwrap().as_str();
+        // Answers 404 everywhere, as an EVM node does at the paths of Tron.
+        let pathless = format!("{}-absent", of(&eth));
         for (chain, wallet, other, asked) in [
             ("sol", "So11111111111111111111111111111111111111112", of(&eth), "getSlot"),
             ("eth", "0x00000000000000000000000000000000000000aa", of(&sol), "eth_blockNumber"),
+            ("tron", "TNUC9Qb1rRpS5CbWLmNMxXBjyFoydXjWFR", &pathless, "getnowblock"),
         ] {
             let place = Place::new()
                 .variable("BLOTTER_STORAGE_PATH", "folder")
                 .variable("BLOTTER_CHAINS_SOL_RPC", "http://127.0.0.1:9")
-                .variable("BLOTTER_CHAINS_ETH_RPC", "http://127.0.0.1:9");
+                .variable("BLOTTER_CHAINS_ETH_RPC", "http://127.0.0.1:9")
+                .variable("BLOTTER_CHAINS_TRON_RPC", "http://127.0.0.1:9");
             let ran = place.run(&["verify", wallet, "--chain", chain, "--against", other]);
             assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{}", ran.stderr);
             let named = ["--against", &format!("as a node of {chain}"), asked];

@@ -96,14 +96,17 @@ impl ProbeTarget {
         let answer = match family {
             Family::Solana => rpc("getGenesisHash").await.map(drop),
             Family::Evm => rpc("eth_chainId").await.map(drop),
-            Family::Tron => self.tron_first_block().await.map(drop),
+            Family::Tron => self.tron_block("wallet/getblockbynum", r#"{"num":0}"#).await.map(drop),
         };
         match (answer, family) {
             (Err(error @ UpstreamError::Unavailable { .. }), _) => Err(error),
-            (Ok(()), _) | (Err(_), Family::Tron) => Ok(()),
+            (Ok(()), _) => Ok(()),
             // A node of another family refuses this too, and no history is read without it.
             (Err(_), Family::Solana) => rpc("getSlot").await.map(drop),
             (Err(_), Family::Evm) => rpc("eth_blockNumber").await.map(drop),
+            (Err(_), Family::Tron) => {
+                self.tron_block("walletsolidity/getnowblock", "{}").await.map(drop)
+            }
         }
     }
 

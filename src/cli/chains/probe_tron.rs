@@ -36,8 +36,12 @@ impl ProbeTarget {
         serde_json::from_slice(&reply.body).map_err(|_| "an answer that is no JSON".to_owned())
     }
 
-    pub(super) async fn tron_first_block(&self) -> Result<Reply, UpstreamError> {
-        let (name, body) = ("wallet/getblockbynum", Some(Bytes::from_static(br#"{"num":0}"#)));
+    pub(super) async fn tron_block(
+        &self,
+        name: &'static str,
+        body: &'static str,
+    ) -> Result<Reply, UpstreamError> {
+        let body = Some(Bytes::from_static(body.as_bytes()));
         let ask = Ask { name, path: format!("/{name}"), query: Vec::new(), body };
         self.pool.ask(&ask, tron_reading, &self.options).await
     }
