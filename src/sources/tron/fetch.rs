@@ -437,15 +437,15 @@ pub(super) mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_endpoint_that_gave_internal_transactions_is_asked_for_them_again() {
         // There are eleven transactions; only the second answers for the first and for the last one
-        // have internal transactions.
-        let nodes = info_nodes(|asked, _| sale(TOKEN, asked == 1 || asked == 21));
+        // have internal transactions. Eight in a row take four answers, the next ones two.
+        let nodes = info_nodes(|asked, _| sale(TOKEN, asked == 1 || asked == 37));
         let source = fake::source(&["one"], &nodes, TronLimits::default());
         for at in 0..11 {
             let has = has_internal(&given(&source, &listed(&["SUCCESS"])).await);
             assert_eq!(has, at == 0 || at == 10, "{at}");
             sleep(Duration::from_secs(5)).await;
         }
-        assert_eq!(nodes.count("infobyid"), 22);
+        assert_eq!(nodes.count("infobyid"), 2 + 8 * 4 + 2 * 2);
     }
 
     /// A trade without its other asset has no row.
