@@ -77,6 +77,8 @@ pub(super) struct Pager<P, K> {
     votes: EndVotes,
     misses: u32,
     pages_inside: u32,
+    /// A miss showed entries below the edge: an answer with nothing below does not make up for it.
+    is_denied: bool,
     has_ended: bool,
 }
 
@@ -90,6 +92,7 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
             votes: EndVotes::default(),
             misses: 0,
             pages_inside: 0,
+            is_denied: false,
             has_ended: false,
         }
     }
@@ -139,6 +142,7 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
             // It cannot be read, and yet shows that something follows.
             if page.entries.iter().any(|(at, _)| *at < self.edge) {
                 self.votes.clear();
+                self.is_denied = true;
             }
             return self.miss();
         }
@@ -147,7 +151,9 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
             Some(lowest) => self.move_edge_down(lowest, page),
             None => self.stay_at_edge(page),
         };
-        if !matches!(step, PageOutcome::Lost) {
+        // Else two endpoints of which one denies what the other shows are asked for ever.
+        let is_in_vain = self.is_denied && matches!(step, PageOutcome::Nothing);
+        if !is_in_vain && !matches!(step, PageOutcome::Lost) {
             self.misses = 0;
         }
         step
@@ -156,7 +162,7 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
     /// Moves the edge to a position whose known entries are `known`.
     pub(super) fn move_to(&mut self, edge: P, known: impl IntoIterator<Item = K>) {
         (self.edge, self.known) = (edge, known.into_iter().collect());
-        (self.pages_inside, self.misses) = (0, 0);
+        (self.pages_inside, self.misses, self.is_denied) = (0, 0, false);
         self.votes.clear();
     }
 
@@ -305,6 +311,22 @@ mod tests {
         assert_eq!(pager.votes(), 1, "it shows nothing below");
         assert_eq!(pager.absorb(&page(&[(70, 3)], false, OTHER)), PageOutcome::Miss);
         assert_eq!(pager.votes(), 0);
+    }
+
+    /// One endpoint has lost the entry of the edge, and the other one all entries below.
+    #[test]
+    fn endpoints_of_which_one_denies_what_the_other_shows_lose_the_list() {
+        let mut pager = Pager::new(RULES, 100);
+        pager.absorb(&page(&[(80, 2)], false, ONE));
+        for outcome in [PageOutcome::Miss, PageOutcome::Miss, PageOutcome::Lost] {
+            assert_eq!(pager.absorb(&page(&[(70, 3)], false, OTHER)), outcome);
+            assert_eq!(pager.absorb(&page(&[(80, 2)], false, ONE)), PageOutcome::Nothing);
+        }
+        pager.absorb(&page(&[(80, 2), (70, 3)], false, ONE));
+        assert_eq!(pager.misses(), 0);
+        pager.absorb(&page(&[], false, OTHER));
+        pager.absorb(&page(&[(70, 3)], false, ONE));
+        assert_eq!((pager.misses(), pager.votes()), (0, 1), "that miss showed nothing below");
     }
 
     #[test]
