@@ -217,8 +217,8 @@ impl IndexedList {
         // An earlier answer had entries.
         let vanished = self.tops > 0 && self.cursor.is_first && page.rows.is_empty();
         // The cursor of a page that is cut leads past the entries that it lacks. Whole ones differ
-        // in size too, as entries may be repeated.
-        let follows = page.fingerprint.is_some() && self.is_of_one_moment(page);
+        // in size too, as entries may be repeated, and as each index has its own limit.
+        let follows = page.fingerprint.is_some() && self.is_of_one_moment(page) && !page.is_full;
         let bare = follows && page.items < self.longest.div_ceil(2).max(1);
         let is_cut = self.is_cut(page) && self.pager.misses() == 0;
         unordered || vanished || above || circles || bare || is_cut
@@ -341,6 +341,11 @@ mod tests {
         let approvals = Page { items: 200, ..page(&[], Some("b")) };
         assert!(list.absorb(&approvals, ONE));
         assert_eq!(list.cursor.fingerprint.as_deref(), Some("b"));
+        // So is a full one of an endpoint whose pages are shorter than those of another one.
+        let full: Vec<(u64, u8)> = (2..22).map(|number| (80, number)).collect();
+        let full = Page { is_full: true, ..page(&full, Some("c")) };
+        assert!(list.absorb(&full, OTHER));
+        assert_eq!(list.cursor.fingerprint.as_deref(), Some("c"));
     }
 
     #[test]
