@@ -16,6 +16,9 @@ use crate::sources::pager::{Overlap, PageOutcome, PageView, Pager, PagerRules, Q
 pub(super) const PAGE_MAX: usize = 200;
 /// Answers for the newest page.
 const TOPS: u8 = 2;
+/// Misses in a row after which a moment whose page is still short is passed, as one that may have
+/// more entries: an index may name a cursor next to its last page too.
+const SHORT_PAGE_MISSES: u32 = 2;
 const END: Quorum = Quorum { from_several: 2, from_one: 3 };
 const RULES: PagerRules = PagerRules {
     quorum: END,
@@ -121,7 +124,7 @@ impl IndexedList {
             return self.missed();
         }
         self.longest = self.longest.max(page.items);
-        if self.is_cut(page) {
+        if self.is_cut(page) || self.is_short(page) {
             self.pass_moment();
             return true;
         }
@@ -216,12 +219,19 @@ impl IndexedList {
         let circles = page.fingerprint.is_some() && page.fingerprint == *fingerprint;
         // An earlier answer had entries.
         let vanished = self.tops > 0 && self.cursor.is_first && page.rows.is_empty();
-        // The cursor of a page that is cut leads past the entries that it lacks. Whole ones differ
-        // in size too, as entries may be repeated, and as each index has its own limit.
-        let follows = page.fingerprint.is_some() && self.is_of_one_moment(page) && !page.is_full;
-        let bare = follows && page.items < self.longest.div_ceil(2).max(1);
         let is_cut = self.is_cut(page) && self.pager.misses() == 0;
-        unordered || vanished || above || circles || bare || is_cut
+        let may_pass = page.items > 0 && !self.cursor.is_first;
+        let is_short =
+            self.is_short(page) && !(may_pass && self.pager.misses() >= SHORT_PAGE_MISSES);
+        unordered || vanished || above || circles || is_short || is_cut
+    }
+
+    /// Whether a page of one moment is short and names a cursor, which leads past the entries that
+    /// it lacks. Whole pages differ in size too: entries may be repeated, and each index has a
+    /// limit of its own.
+    fn is_short(&self, page: &Page) -> bool {
+        let follows = page.fingerprint.is_some() && self.is_of_one_moment(page) && !page.is_full;
+        follows && page.items < self.longest.div_ceil(2).max(1)
     }
 
     /// Whether a page is full, of one moment, and without a cursor: then it shows nothing below,
@@ -346,6 +356,21 @@ mod tests {
         let full = Page { is_full: true, ..page(&full, Some("c")) };
         assert!(list.absorb(&full, OTHER));
         assert_eq!(list.cursor.fingerprint.as_deref(), Some("c"));
+    }
+
+    /// Its cursor is never followed.
+    #[test]
+    fn a_moment_whose_page_is_short_in_each_answer_is_passed_in_doubt() {
+        let mut list = IndexedList::new(10_000);
+        for _ in 0..2 {
+            list.absorb(&page(&[(9_000, 1), (8_000, 2), (6_000, 3)], Some("a")), ONE);
+        }
+        let short = page(&[(6_000, 3)], Some("b"));
+        for is_passed in [false, false, true] {
+            assert_eq!(list.absorb(&short, ONE), is_passed);
+        }
+        assert_eq!((&list.cursor, list.frontier(0)), (&ListCursor::at(3_000), Some(3_000)));
+        assert!(list.take_cuts(6_000));
     }
 
     #[test]
