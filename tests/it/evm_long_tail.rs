@@ -294,7 +294,6 @@ fn events_that_volume_is_counted_by_are_known() {
         ("Eisen", "EisenSwapCompleted(address,address,address,address,uint256,uint256,uint256,uint256)".to_owned()),
         ("Deluthium", "QuoteSettled(address,address,address,bytes32,address,address,address,uint256,uint256,address,uint256,uint256)".to_owned()),
         ("Diggers", "Swapped(address,address,bool,uint256,uint256,uint160,int24,uint128,uint256,uint256)".to_owned()),
-        ("StockRip", "Trade(uint160,int128,int128)".to_owned()),
         ("HookOS", "Bought(address,address,bytes32,uint256,uint256,uint256)".to_owned()),
         ("HookOS", "Sold(address,address,bytes32,uint256,uint256,uint256)".to_owned()),
         ("TermMax", "SwapExactTokenToToken(address,address,address,address,uint128,uint128,uint128)".to_owned()),

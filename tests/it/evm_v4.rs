@@ -75,6 +75,16 @@ fn a_sale_is_valued_by_the_event_of_its_last_pool() {
     sale(&others, &[last]).gives_none(Some(NoteKind::OneSided));
 }
 
+/// Hooks of several projects log a `Trade` of their own next to the manager's swap.
+#[test]
+fn the_event_of_a_hook_is_no_venue() {
+    let mut sale = sale(&by(1, 0), &[swapped(COIN_POOL, universal_router(), [700, -500])]);
+    let hook = log(POOL, "Trade(uint160,int128,int128)", &[], &[1, 700, 500].map(number));
+    sale.tx.logs.push(hook);
+    sold(&sale, Some(700));
+    sale.venues(&["Uniswap V4"]);
+}
+
 #[test]
 fn a_pool_that_the_commands_do_not_name_leaves_the_value_unknown() {
     let router = universal_router();
