@@ -67,7 +67,8 @@ pub(super) fn wrappers(tx: &Transaction, ledger: &Ledger, wallet: &Account) -> V
         };
         let direct = moves.iter().find(is_inner);
         let stated = stated(tx, ledger, outer).filter(|inner| Some(*inner) != direct);
-        let pooled = pooled(tx, ledger, outer).filter(|inner| Some(*inner) != direct);
+        let own = direct.or(stated);
+        let pooled = if own.is_none() { pooled(tx, ledger, outer) } else { None };
         let all = direct.into_iter().chain(stated).chain(pooled);
         found.extend(all.map(|inner| Conversion { sides: [*inner, *outer], is_wallets: false }));
     }
@@ -97,8 +98,8 @@ fn stated<'a>(tx: &Transaction, ledger: &'a Ledger, share: &Move) -> Option<&'a 
     })
 }
 
-/// What a pool's own event, which names the provider, states that it took or gave for a share that is a
-/// token of another contract: metapools trade the shares of such pools.
+/// The movement that a pool's own event states for a share which is a token of another contract, as
+/// metapools trade them. The event must name the provider, who received or gave the share.
 fn pooled<'a>(tx: &Transaction, ledger: &'a Ledger, share: &Move) -> Option<&'a Move> {
     let minted = share.from == ZERO;
     let provider = if minted { share.to } else { share.from };
