@@ -243,7 +243,8 @@ fn sells_itself(ledger: &Ledger, legs: &[Leg]) -> bool {
         .any(|m| legs.iter().any(|leg| m.asset == Asset::Token(leg.token) && m.from == leg.token))
 }
 
-/// How much of an asset the accounts that paid the wallet gave to others that are no pools.
+/// How much of an asset the accounts that paid the wallet gave to other accounts, without pools,
+/// the asset's own contract, burns and tips.
 fn onward(scene: &Scene<'_>, asset: Asset) -> Units {
     let is_pool =
         |who: &Account| scene.venues.iter().any(|v| exchanges(v.event.kind) && v.holder == *who);

@@ -128,7 +128,8 @@ fn is_launched(ledger: &Ledger, leg: &Leg) -> bool {
     leg.side == Side::Buy && first.is_some_and(|first| first.from == ZERO)
 }
 
-/// Whether the wallet's only net gain is of an asset of which it also gave some.
+/// Whether the only token of which the wallet's balance changed is one that it got more of than it
+/// gave, and gave some of.
 fn is_round_trip(ledger: &Ledger, wallet: &Account, own: &Own) -> bool {
     let flows = ledger.of(wallet);
     match own.legs.as_slice() {

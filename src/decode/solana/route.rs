@@ -11,8 +11,8 @@ use super::{PLATFORM_FEE_PART_MIN, Swap};
 /// and what venues exchanged of a token beyond what the wallet gave.
 const REST_PART_MIN: i128 = 100;
 
-/// A call of a venue, or of a conversion such as unstaking, that exchanged one token for lamports.
-/// The amounts are the largest movement of each, because the other movements are fees.
+/// A call of a venue, listed or not, or of a conversion such as unstaking, that exchanged one token
+/// for lamports. The amounts are the largest movement of each, because the others are fees.
 #[derive(Debug, Clone, Copy)]
 struct Hop {
     mint: usize,
@@ -89,7 +89,8 @@ fn by_token(ledger: &Ledger, hops: &[Hop], (mint, units): (usize, i128)) -> Opti
     i128::try_from(value).ok()
 }
 
-/// The calls of venues and conversions that exchanged a single token for lamports.
+/// The calls of venues, listed or not, and of conversions that exchanged a single token for
+/// lamports.
 fn hops(scene: &Scene<'_>, ledger: &Ledger, ranges: &[Range<usize>]) -> Vec<Hop> {
     let mut calls: Vec<(usize, bool, Vec<&Flow>)> = Vec::new();
     let inside = |flow: &&Flow| {

@@ -176,10 +176,10 @@ impl<'a> Scene<'a> {
         calls.last()
     }
 
-    /// The call of a program that no table has, and in which none of them runs, by which an aggregator or
-    /// a router exchanges: the outermost that contains an instruction.
+    /// The outermost call that contains an instruction, of those that an aggregator or a router makes
+    /// and in which no program of the tables runs: an exchange with a venue that no table has.
     pub(super) fn unlisted(&self, at: usize) -> Option<usize> {
-        // A guessed height may take what a router sends for its venue's.
+        // A guessed height may place a router's own payment in the call of its venue.
         if self.tx.has_guessed_heights {
             return None;
         }

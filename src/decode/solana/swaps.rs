@@ -246,7 +246,7 @@ impl Scene<'_> {
         }
         let known = ledger.rent_rate.as_ref();
         if flow.fresh {
-            // What programs create may state an older rate, of which the network asks less.
+            // A program may fund the accounts that it creates at an older, higher rate.
             let mut rates = RENT_RATES.iter().chain(known);
             return rates.any(|rate| flow.amount == ACCOUNT_OVERHEAD * rate);
         }
