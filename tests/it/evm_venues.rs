@@ -180,7 +180,7 @@ fn an_event_that_two_protocols_share_has_the_name_of_its_emitters() {
     }
 }
 
-/// Pools of PancakeSwap Infinity's code lie at a vault that their event does not name: a fork has its own.
+/// Pools of Infinity's code lie at a vault that their event does not name: a fork has its own.
 #[test]
 fn a_forks_pools_are_at_a_vault_of_its_own() {
     let signature = "Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24,uint16)";

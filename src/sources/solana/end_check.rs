@@ -31,7 +31,7 @@ pub(super) enum EndVerdict {
 /// The next request.
 #[derive(Debug)]
 pub(super) enum EndQuestion {
-    Page(PageRequest, Option<EndpointId>),
+    Page(Box<PageRequest>, Option<EndpointId>),
     /// The first blocks kept by the endpoints that reported the end.
     FirstKept([Option<EndpointId>; 2]),
 }
@@ -82,7 +82,7 @@ impl EndCheck {
         self.listing.state = PageState::Asked { is_first: false };
         // Where there are pages, they have already returned the newest transactions.
         let request = self.listing.request(0, self.high, false);
-        Some(EndQuestion::Page(request, self.listing.last_by.or(self.avoid)))
+        Some(EndQuestion::Page(Box::new(request), self.listing.last_by.or(self.avoid)))
     }
 
     pub(super) fn absorb(&mut self, page: PageReply) -> Result<()> {

@@ -217,7 +217,7 @@ impl PageReader {
         self.prefetcher.push(match question {
             EndQuestion::Page(request, avoid) => async move {
                 let options = CallOptions { avoid, ..options };
-                PageEvent::Signatures(source.one_page(request, options).await)
+                PageEvent::Signatures(source.one_page(*request, options).await)
             }
             .boxed(),
             EndQuestion::FirstKept(by) => {
