@@ -533,7 +533,7 @@ async fn the_ends_of_accounts_are_asked_for_together() {
         "two for each list, four by two answers for the wallet's, whose first page may be cut"
     );
     // Not 40 for the ends alone.
-    assert!(net.requests() <= 25, "{} requests", net.requests());
+    assert!(net.requests() <= 26, "{} requests", net.requests());
     {
         let mut chain = net.chain.lock().unwrap();
         for account in &accounts {
