@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use warp::http::HeaderMap;
 use warp::http::header::AUTHORIZATION;
 
-use super::gate::{Bucket, Places};
+use super::rate_limit::{Bucket, Permits};
 use crate::domain::{ChainId, KeyId, UnixMillis, lock};
 use crate::history::{History, HistoryError};
 
@@ -91,9 +91,9 @@ struct Inner {
 #[derive(Debug, Default)]
 pub(super) struct KeyState {
     pub(super) bucket: Bucket,
-    pub(super) streams: Places,
-    pub(super) gains: Places,
-    pub(super) explained: Places,
+    pub(super) streams: Permits,
+    pub(super) gains: Permits,
+    pub(super) explained: Permits,
 }
 
 #[derive(Debug, Clone)]
@@ -260,10 +260,10 @@ mod tests {
         let keys = keys(info());
         let mut headers = HeaderMap::new();
         headers.insert("x-api-key", KEY.parse().unwrap());
-        let place = keys.caller(&headers, NOW).unwrap().state.streams.take(1);
+        let permit = keys.caller(&headers, NOW).unwrap().state.streams.take(1);
         keys.replace(KeyRing::from_iter([(Sha256::digest(KEY).into(), info())]));
         assert!(keys.caller(&headers, NOW).unwrap().state.streams.take(1).is_none());
-        drop(place);
+        drop(permit);
         assert!(keys.caller(&headers, NOW).unwrap().state.streams.take(1).is_some());
         keys.replace(KeyRing::default());
         assert!(keys.caller(&headers, NOW).is_none());

@@ -8,8 +8,8 @@ use warp::http::{HeaderMap, Method};
 use super::App;
 use super::auth::Caller;
 use super::error::ApiError;
-use super::gate::{RateState, RequestRate};
 use super::parameters::decode_segment;
+use super::rate_limit::{RateState, RequestRate};
 use crate::domain::{Address, UnixMillis, Wallet};
 use crate::registry::Chain;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use warp::http::StatusCode;
 
-use super::gate::RateState;
+use super::rate_limit::RateState;
 use crate::domain::{AddressError, Doubts};
 use crate::history::HistoryError;
 

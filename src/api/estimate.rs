@@ -18,12 +18,12 @@ use warp::reply::Response;
 use super::arrival::Refused;
 use super::auth::has_credentials;
 use super::call::{ApiCall, find_chain};
+use super::clients::{Peer, client};
 use super::dto::EstimateRow;
 use super::error::ApiError;
-use super::gate::RequestRate;
 use super::parameters::refuse_misspelt;
+use super::rate_limit::RequestRate;
 use super::reply;
-use super::visitors::{Peer, client};
 use crate::domain::row_json::rows_json;
 use crate::domain::{Address, Numbers, Wallet};
 use crate::history::Estimate;
@@ -156,8 +156,8 @@ fn row(wallet: &Wallet, estimate: &Estimate, decimals: u8, with_sample: bool) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::gate::Bucket;
     use crate::api::limits::ApiLimits;
+    use crate::api::rate_limit::Bucket;
 
     /// Otherwise it would be rejected forever.
     #[test]

@@ -20,11 +20,11 @@ use super::auth::Caller;
 use super::call::{ApiCall, find_wallet};
 use super::coding::Coding;
 use super::error::ApiError;
-use super::gate::{Place, RateState};
 use super::guarded::Guarded;
 use super::page::refusal;
 use super::parameters::{parameters, refuse_named};
 use super::query::{parse_numbers, parse_switch, parse_time, read_year, wrong};
+use super::rate_limit::{Permit, RateState};
 use super::reply;
 use crate::domain::row_json::short;
 use crate::domain::{Filter, Numbers, RowRef, UnixSeconds, ValueSource, Wallet};
@@ -113,19 +113,19 @@ pub(super) async fn answer(call: &ApiCall, segment: &str) -> Result<Response, Ap
     let response = if call.method == Verb::HEAD {
         reply::head_of_stream(reply::JSON)
     } else {
-        let places = take_places(&call.app, &caller, rate)?;
+        let permits = take_permits(&call.app, &caller, rate)?;
         let (read, walk) = read(call, &caller, wallet, query.disposals).await?;
         let as_of = walk.as_of().await;
         drop(walk);
-        respond(call, &query, chain, wallet, read, places, as_of).await
+        respond(call, &query, chain, wallet, read, permits, as_of).await
     };
     Ok(reply::rated(response, rate))
 }
 
 /// A computation's permits, of its key and of the server.
-type Places = (Place, Place);
+type Permits = (Permit, Permit);
 
-fn take_places(app: &App, caller: &Caller, rate: Option<RateState>) -> Result<Places, ApiError> {
+fn take_permits(app: &App, caller: &Caller, rate: Option<RateState>) -> Result<Permits, ApiError> {
     let max = app.limits.pnl_per_key_max;
     let of_key = caller.state.gains.take(max).ok_or(ApiError::TooManyPnl { max, rate })?;
     let of_all = app.gains.take(app.limits.pnl_at_once_max).ok_or(ApiError::PnlFull)?;
@@ -203,7 +203,7 @@ async fn respond(
     chain: &Chain,
     wallet: Wallet,
     read: Read,
-    places: Places,
+    permits: Permits,
     as_of: Option<AsOf>,
 ) -> Response {
     let Read { ledger, values_pending, end } = read;
@@ -228,7 +228,7 @@ async fn respond(
             count,
             written: Written::Nothing,
             app: Arc::clone(&call.app),
-            _places: places,
+            _permits: permits,
         };
         text.response(Coding::accepted(&call.headers))
     } else {
@@ -260,7 +260,7 @@ struct Text {
     /// The second pass, if disposals are requested.
     count: Option<Count>,
     written: Written,
-    _places: Places,
+    _permits: Permits,
 }
 
 /// How much of the body is written.

@@ -14,17 +14,17 @@ use super::access::{self, Access};
 use super::arrival::Refused;
 use super::auth::{Caller, has_credentials};
 use super::call::ApiCall;
+use super::clients::{Peer, client};
 use super::dto::{
     AbilityRow, ChainRow, NativeCoinBody, Upstream, UpstreamEndpoint, UsageBody, UsageKey,
 };
 use super::error::ApiError;
 use super::estimate::{RequestParts, estimate};
-use super::gate::RateState;
 use super::guarded::Guarded;
 use super::limits::MetricsAccess;
+use super::rate_limit::RateState;
 use super::request::ApiRequest;
-use super::stream_place::StreamPlace;
-use super::visitors::{Peer, client};
+use super::stream_permit::StreamPermit;
 use super::{cors, coverage, explain, gains, page, reference, reply, stream};
 use crate::domain::{ChainId, UnixMillis};
 use crate::history::{Ability, Extent, History, WalkRequest};
@@ -230,16 +230,16 @@ async fn read(
     let (app, limits) = (&call.app, &call.app.limits);
     match request.limit {
         None => {
-            let place = StreamPlace::take(app, caller, rate)?;
+            let permit = StreamPermit::take(app, caller, rate)?;
             let walk = open(call, caller, &request, Extent::All, limits.stream_window)?;
             let used_up = caller.has_used_up(&app.history).await?;
-            stream::answer(app, request, walk, place, used_up).await
+            stream::answer(app, request, walk, permit, used_up).await
         }
         Some(size) => {
             let is_small = size <= limits.page_rows_buffered_max;
-            let place = if is_small { None } else { Some(StreamPlace::take(app, caller, rate)?) };
+            let permit = if is_small { None } else { Some(StreamPermit::take(app, caller, rate)?) };
             let walk = open(call, caller, &request, Extent::Rows(size), limits.page_wait)?;
-            page::answer(app, request, size, walk, place).await
+            page::answer(app, request, size, walk, permit).await
         }
     }
 }

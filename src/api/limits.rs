@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::arrival::Hosts;
-use super::visitors::{Peer, Proxies};
+use super::clients::{Peer, Proxies};
 use crate::domain::defaults;
 
 /// Who may read `/metrics` at the API's address.
@@ -78,7 +78,7 @@ defaults! {
         pub refusals_per_connection_max: u32 = 10,
         /// Unsent bytes of a connection above which no more of its response is produced.
         pub write_buffer_bytes: usize = 64 * 1024,
-        /// Longest time in which a client may accept next to nothing (see `stall.rs`).
+        /// Longest time in which a client may accept next to nothing (see `slow_reader.rs`).
         pub write_wait_max: Duration = Duration::from_secs(30),
         /// How long a shutdown waits for open responses.
         pub drain_wait_max: Duration = Duration::from_secs(10),

@@ -21,12 +21,12 @@ mod estimate;
 mod explain;
 mod framing;
 mod gains;
-mod gate;
+mod rate_limit;
 mod guarded;
 mod handlers;
 mod limits;
 mod metrics;
-mod no_room;
+mod overload_reply;
 mod nodes;
 mod packing;
 mod page;
@@ -38,10 +38,10 @@ mod request;
 mod routes;
 mod server;
 mod site;
-mod stall;
+mod slow_reader;
 mod stream;
-mod stream_place;
-mod visitors;
+mod stream_permit;
+mod clients;
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -59,14 +59,14 @@ pub use explain::explanation_json;
 pub use limits::{ApiLimits, MetricsAccess};
 pub use query::{read_time, read_year};
 pub use server::Drained;
-pub use visitors::Proxies;
+pub use clients::Proxies;
 
 use crate::history::History;
 use current::Current;
-use gate::{Bucket, Places};
+use rate_limit::{Bucket, Permits};
 use metrics::Metrics;
 use packing::Packing;
-use visitors::ClientRates;
+use clients::ClientRates;
 
 #[derive(Debug)]
 pub struct ApiParts {
@@ -92,9 +92,9 @@ struct App {
     limits: ApiLimits,
     packing: Packing,
     metrics: Arc<Metrics>,
-    streams: Places,
-    gains: Places,
-    explained: Places,
+    streams: Permits,
+    gains: Permits,
+    explained: Permits,
     client_rates: Arc<ClientRates>,
     /// The rate of calls to nodes by estimates.
     estimates: Arc<Bucket>,
@@ -116,9 +116,9 @@ impl Api {
             packing: Packing::new(&limits),
             limits,
             metrics,
-            streams: Places::default(),
-            gains: Places::default(),
-            explained: Places::default(),
+            streams: Permits::default(),
+            gains: Permits::default(),
+            explained: Permits::default(),
             client_rates: Arc::default(),
             estimates: Arc::default(),
             reference: Arc::from(reference::page()),

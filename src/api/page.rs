@@ -15,7 +15,7 @@ use super::error::ApiError;
 use super::guarded::Guarded;
 use super::reply;
 use super::request::ApiRequest;
-use super::stream_place::StreamPlace;
+use super::stream_permit::StreamPermit;
 use crate::domain::row_json::{ROW_BYTES_TYPICAL, rows_json, string};
 use crate::history::{AsOf, End, HistoryError, Step};
 
@@ -30,23 +30,23 @@ struct Page {
     rows_written: u64,
     out: Vec<u8>,
     ended: bool,
-    _place: Option<StreamPlace>,
+    _permit: Option<StreamPermit>,
 }
 
 /// Responds with a page. Small pages are buffered until complete, so that a failure has its status;
-/// larger ones are sent while they are written, which requires a `place`.
+/// larger ones are sent while they are written, which requires a `permit`.
 pub(super) async fn answer(
     app: &Arc<App>,
     request: ApiRequest,
     size: u64,
     walk: Guarded,
-    place: Option<StreamPlace>,
+    permit: Option<StreamPermit>,
 ) -> Result<Response, ApiError> {
     let rows_at_once = usize::try_from(size.min(app.limits.page_rows_buffered_max)).unwrap_or(0);
     let out = Vec::with_capacity(rows_at_once * ROW_BYTES_TYPICAL + OVERHEAD_BYTES);
     let app = Arc::clone(app);
     let mut page =
-        Page { app, request, size, walk, rows_written: 0, out, ended: false, _place: place };
+        Page { app, request, size, walk, rows_written: 0, out, ended: false, _permit: permit };
     page.begin();
     loop {
         match page.walk.next().await {

@@ -22,8 +22,8 @@ use super::call::ApiCall;
 use super::coding::{Coding, Frames};
 use super::dto::{ErrorBody, ErrorObject};
 use super::error::ApiError;
-use super::gate::{RateState, whole_seconds};
 use super::packing::Packing;
+use super::rate_limit::{RateState, whole_seconds};
 use crate::domain::UnixMillis;
 use crate::history::AsOf;
 

@@ -24,11 +24,11 @@ use warp::reply::Response as Answer;
 
 use super::App;
 use super::arrival::{Arrivals, Refused};
+use super::clients::{CountedConnection, OpenConnections, Peer};
 use super::current::Current;
 use super::framing::{ByteCounter, Framing};
-use super::no_room;
-use super::stall::StallGuard;
-use super::visitors::{CountedConnection, OpenConnections, Peer};
+use super::overload_reply;
+use super::slow_reader::SlowReaderGuard;
 use crate::domain::lock;
 
 const ACCEPT_PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -57,12 +57,12 @@ pub(super) async fn serve(
     stop: impl Future<Output = ()> + Send,
 ) -> Drained {
     let connections_max = current.get().limits.connections_max;
-    let places = Arc::new(Semaphore::new(places(connections_max)));
+    let permits = Arc::new(Semaphore::new(permits(connections_max)));
     let phase = watch::Sender::new(Phase::Open);
     let (open, half_open) = (OpenConnections::default(), OpenConnections::default());
     let address = listener.local_addr().ok();
     let server =
-        Server { current, routes, connections_max, places, open, half_open, address, phase };
+        Server { current, routes, connections_max, permits, open, half_open, address, phase };
     let pause_max = || server.current.get().limits.accept_pause_max;
     let on_connection =
         |stream, address: SocketAddr| server.on_connection(stream, Peer(address.ip()));
@@ -103,7 +103,7 @@ async fn accept_until<T, A: Future<Output = io::Result<(T, SocketAddr)>>>(
     }
 }
 
-fn places(connections: u32) -> usize {
+fn permits(connections: u32) -> usize {
     usize::try_from(connections).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS)
 }
 
@@ -119,7 +119,7 @@ struct Server {
     routes: BoxedFilter<(Answer,)>,
     /// The limit at the start, which a reload does not change.
     connections_max: u32,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     open: OpenConnections,
     /// Of those, connections without a first request.
     half_open: OpenConnections,
@@ -130,18 +130,25 @@ struct Server {
 impl Server {
     fn on_connection(&self, stream: TcpStream, peer: Peer) {
         let app = self.current.get();
-        let place = Arc::clone(&self.places).try_acquire_owned().ok();
-        let Some((place, counted)) = place.zip(self.count(&app, peer)) else {
+        let permit = Arc::clone(&self.permits).try_acquire_owned().ok();
+        let Some((permit, counted)) = permit.zip(self.count(&app, peer)) else {
             app.metrics.connections_refused.inc();
-            let _ = stream.try_write(&no_room::answer(&app));
+            let _ = stream.try_write(&overload_reply::answer(&app));
             return;
         };
         app.metrics.connections.inc();
         let arrivals = Arrivals::at(self.address, &app.limits.allowed_hosts);
         let (routes, tasks) = (self.routes.clone(), app.history.tasks().clone());
         let half_open = HalfOpen { open: self.half_open.clone(), state: Mutex::default() };
-        let connection =
-            Connection { app, routes, arrivals, peer, half_open, _place: place, _counted: counted };
+        let connection = Connection {
+            app,
+            routes,
+            arrivals,
+            peer,
+            half_open,
+            _permit: permit,
+            _counted: counted,
+        };
         tasks.spawn(connection.serve(stream, self.phase.subscribe()));
     }
 
@@ -157,15 +164,15 @@ impl Server {
         self.phase.send_replace(Phase::Draining);
         app.history.stop();
         let all = self.connections_max;
-        let drained = timeout(app.limits.drain_wait_max, self.places.acquire_many(all)).await;
+        let drained = timeout(app.limits.drain_wait_max, self.permits.acquire_many(all)).await;
         if drained.is_ok() {
             return Drained { cut: 0 };
         }
-        let cut = places(all).saturating_sub(self.places.available_permits());
+        let cut = permits(all).saturating_sub(self.permits.available_permits());
         tracing::warn!(cut, "connections did not end within the drain time; closed");
         self.phase.send_replace(Phase::Closed);
         // Connections close when they are next polled, which depends on no other task.
-        let _ = self.places.acquire_many(all).await;
+        let _ = self.permits.acquire_many(all).await;
         Drained { cut }
     }
 }
@@ -176,7 +183,7 @@ struct Connection {
     arrivals: Arrivals,
     peer: Peer,
     half_open: HalfOpen,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
     _counted: CountedConnection,
 }
 
@@ -217,7 +224,7 @@ impl Connection {
         let _ = stream.set_nodelay(true);
         let counter = ByteCounter::default();
         let framing = Arc::clone(&counter.framing);
-        let io = TokioIo::new(StallGuard::new(stream, counter, limits.write_wait_max));
+        let io = TokioIo::new(SlowReaderGuard::new(stream, counter, limits.write_wait_max));
         let routes = TowerToHyperService::new(warp::service(self.routes.clone()));
         let (refused, most) = (Arc::<AtomicU32>::default(), limits.refusals_per_connection_max);
         let service = service_fn(|request| {

@@ -15,7 +15,7 @@ use super::error::ApiError;
 use super::guarded::Guarded;
 use super::reply;
 use super::request::ApiRequest;
-use super::stream_place::StreamPlace;
+use super::stream_permit::StreamPermit;
 use crate::domain::row_json::{ROW_BYTES_TYPICAL, rows_json, string};
 use crate::domain::{Numbers, Wallet};
 use crate::history::{End, HistoryError, Step};
@@ -36,7 +36,7 @@ struct Lines {
     ended: bool,
     /// For the log of errors; the client has it in a header.
     request_id: Box<str>,
-    _place: StreamPlace,
+    _permit: StreamPermit,
 }
 
 /// A walk, or its pending step. A step that takes longer than the heartbeat continues behind the
@@ -58,7 +58,7 @@ pub(super) async fn answer(
     app: &Arc<App>,
     request: ApiRequest,
     mut walk: Guarded,
-    place: StreamPlace,
+    permit: StreamPermit,
     quota_used_up: bool,
 ) -> Result<Response, ApiError> {
     let patience = if quota_used_up { app.limits.heartbeat } else { app.limits.stream_first_wait };
@@ -80,7 +80,7 @@ pub(super) async fn answer(
         first,
         ended: false,
         request_id,
-        _place: place,
+        _permit: permit,
     };
     let frames = stream::unfold(lines, |mut lines| async move {
         let frame = lines.next_frame().await?;

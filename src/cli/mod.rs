@@ -157,7 +157,7 @@ fn loader(flags: config::Flags, environment: Environment) -> serve::reload::Load
 }
 
 /// One thread more than there are processors: at most one loading task per processor runs at a time
-/// (`history/turns.rs`), which leaves a thread for sockets and responses.
+/// (`history/ready_limit.rs`), which leaves a thread for sockets and responses.
 fn runtime() -> Result<Runtime, CliError> {
     let threads = available_parallelism().map_or(1, NonZero::get) + 1;
     let built =

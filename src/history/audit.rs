@@ -420,10 +420,10 @@ impl Inner {
         let lapse = walk::millis(self.limits.background_lapse);
         let until = UnixMillis(self.clock.now().0.saturating_add(lapse));
         self.rereads.begin_again(&wallet);
-        self.attend(wallet, false, |board| {
-            board.notify_update();
-            if board.background().is_none() {
-                board.set_background(Some(Pending { key: KeyId::LOCAL, until }));
+        self.attend(wallet, false, |load| {
+            load.notify_update();
+            if load.background().is_none() {
+                load.set_background(Some(Pending { key: KeyId::LOCAL, until }));
             }
         })
     }

@@ -161,7 +161,7 @@ impl Inner {
     }
 
     fn is_attended(&self, wallet: &Wallet) -> bool {
-        lock(&self.boards).contains_key(wallet)
+        lock(&self.loads).contains_key(wallet)
     }
 
     /// Deletes rows and coverage of a wallet, oldest first, in writes of bounded size. False if the

@@ -1,4 +1,4 @@
-//! Turns chunks of raw transactions into rows: decode, then enrich; the caller stores them.
+//! ReadyLimit chunks of raw transactions into rows: decode, then enrich; the caller stores them.
 
 use std::collections::HashSet;
 

@@ -5,9 +5,8 @@
 
 mod anchors;
 mod audit;
-mod board;
+mod backfill;
 mod capacity;
-mod care;
 mod chains;
 mod error;
 mod estimate;
@@ -18,23 +17,24 @@ mod holding;
 mod ingest;
 mod late;
 mod limits;
+mod maintenance;
 mod metrics;
 mod moves;
 mod names;
 mod neighbours;
 mod plan;
 mod proven;
-mod pump;
-mod refill;
+mod read_task;
+mod ready_limit;
 mod report;
-mod roster;
 mod scanning;
 mod sharing;
 mod tasks;
-mod turns;
 mod usage;
 mod walk;
+mod wallet_load;
 mod worker;
+mod workers;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -47,11 +47,11 @@ pub use crate::sources::{Ability, AbilityKind, Offered};
 pub use crate::store::{Share, StoreFailure, StoreStats};
 pub use audit::Repaired;
 pub use capacity::Capacity;
-pub use care::{Load, Status};
 pub use error::HistoryError;
 pub use estimate::Estimate;
 pub use explain::Explained;
 pub use limits::{AuditLimits, HistoryLimits};
+pub use maintenance::{Load, Status};
 pub use metrics::{Counter, HistoryMetrics, Values};
 pub use moves::{Moved, Moves, Sum};
 pub use report::{CoverageReport, SpanReport};
@@ -65,12 +65,12 @@ use crate::registry::Registry;
 use crate::rpc::{EndpointStatus, RateShare};
 use crate::sources::{Candles, Source};
 use crate::store::{Store, View};
-use board::Board;
 use capacity::EvictionState;
 use chains::Chains;
 use following::Following;
 use plan::Demand;
 use usage::Usage;
+use wallet_load::WalletLoad;
 
 type Result<T, E = HistoryError> = std::result::Result<T, E>;
 
@@ -110,7 +110,7 @@ struct Inner {
     /// Chains of which it was logged that no endpoint offers blocks.
     blockless: Mutex<HashSet<ChainId>>,
     following: Following,
-    boards: Mutex<HashMap<Wallet, Arc<Board>>>,
+    loads: Mutex<HashMap<Wallet, Arc<WalletLoad>>>,
     /// Wallets that are being forgotten: no reader may attend them.
     forgetting: Mutex<HashSet<Wallet>>,
     eviction_state: EvictionState,
@@ -139,7 +139,7 @@ impl History {
             blockless: Mutex::default(),
             audits: audit::Audits::default(),
             following: Following::default(),
-            boards: Mutex::default(),
+            loads: Mutex::default(),
             forgetting: Mutex::default(),
             eviction_state: EvictionState::default(),
             paused: watch::Sender::default(),
@@ -179,7 +179,7 @@ impl History {
         let all_below = (request.want == Extent::All)
             .then(|| request.resume.as_ref().and_then(|cursor| cursor.head).unwrap_or(Height::MAX));
         let demand = Demand { all_below, ..Demand::default() };
-        let guard = self.inner.attend(request.wallet, true, |board| board.demand(demand))?;
+        let guard = self.inner.attend(request.wallet, true, |load| load.demand(demand))?;
         Ok(Walk::new(Arc::clone(&self.inner), request, guard))
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::pump::Pump;
+use super::read_task::ReadTask;
 use super::tasks::Tasks;
 use crate::decode::explain::{Asset, Explanation};
 use crate::domain::{
@@ -70,7 +70,7 @@ pub struct Moves {
     wallet: Wallet,
     lane: Lane,
     tasks: Tasks,
-    pump: Option<Pump>,
+    read_task: Option<ReadTask>,
     /// Where a new reader continues after a failure; `None` before the first chunk.
     high: Option<Height>,
     resume: Option<Resume>,
@@ -92,7 +92,7 @@ impl Moves {
             wallet,
             lane,
             tasks: Tasks::new(),
-            pump: None,
+            read_task: None,
             high: None,
             resume: None,
             accounts: HashMap::new(),
@@ -120,7 +120,7 @@ impl Moves {
     pub async fn next(&mut self) -> Result<bool, UpstreamError> {
         let mut failures = 0;
         while !self.ended {
-            match self.pump().next().await {
+            match self.read_task().next().await {
                 Ok(Some(chunk)) => {
                     self.add(chunk).await;
                     return Ok(true);
@@ -131,7 +131,7 @@ impl Moves {
                     if error.is_final() || failures >= FAILURES_MAX {
                         return Err(error);
                     }
-                    self.pump = None;
+                    self.read_task = None;
                     sleep(PAUSE * failures).await;
                 }
             }
@@ -139,9 +139,9 @@ impl Moves {
         Ok(false)
     }
 
-    fn pump(&mut self) -> &mut Pump {
-        let Self { source, wallet, lane, tasks, pump, high, resume, accounts, .. } = self;
-        pump.get_or_insert_with(|| {
+    fn read_task(&mut self) -> &mut ReadTask {
+        let Self { source, wallet, lane, tasks, read_task, high, resume, accounts, .. } = self;
+        read_task.get_or_insert_with(|| {
             let reader = source.read(GapRequest {
                 wallet: wallet.address,
                 low: 0,
@@ -153,9 +153,9 @@ impl Moves {
                 first: high.is_none(),
                 another: None,
             });
-            let pump = Pump::start(tasks, reader, 0, *high);
-            pump.set_run_ahead(RunAhead::All);
-            pump
+            let read_task = ReadTask::start(tasks, reader, 0, *high);
+            read_task.set_run_ahead(RunAhead::All);
+            read_task
         })
     }
 

@@ -6,7 +6,7 @@
 use tokio::time::{Instant, timeout_at};
 
 use super::ingest::{DecodedChunk, Ingest};
-use super::pump::Pump;
+use super::read_task::ReadTask;
 use crate::decode::DecodedTrade;
 use crate::enrich::TOKEN_AGE_MAX;
 use crate::registry::Chain;
@@ -14,17 +14,17 @@ use crate::registry::Chain;
 /// Waits a bounded time for the chunks below, and joins a bounded number of transactions.
 pub(super) async fn join_below(
     ingest: &Ingest<'_>,
-    pump: &mut Pump,
+    read_task: &mut ReadTask,
     mut upper: DecodedChunk,
 ) -> DecodedChunk {
     let limits = &ingest.inner.limits;
     let until = Instant::now() + limits.neighbours_wait;
     let chain = ingest.lookups.chain;
-    while upper.raw.low > pump.low
+    while upper.raw.low > read_task.low
         && upper.raw.txs.len() < limits.neighbours_max
         && may_gain_value_below(chain, &upper)
     {
-        let next = pump.next_if(|next| upper.raw.is_above(next));
+        let next = read_task.next_if(|next| upper.raw.is_above(next));
         let Ok(Some(lower)) = timeout_at(until, next).await else { break };
         upper.join(ingest.decode(lower).await);
     }

@@ -72,10 +72,10 @@ impl Inner {
             millis = took.as_millis(),
             "scanned for followed wallets"
         );
-        let boards = lock(&self.boards);
+        let loads = lock(&self.loads);
         for address in due {
-            if let Some(board) = boards.get(&Wallet { chain, address }) {
-                board.wake();
+            if let Some(load) = loads.get(&Wallet { chain, address }) {
+                load.wake();
             }
         }
     }

@@ -64,7 +64,7 @@ impl Inner {
         let mut resumed = 0;
         for (_, wallet, pending) in pending {
             if pending.until > now && self.sources.contains_key(&wallet.chain) {
-                self.attend(wallet, false, |board| board.set_background(Some(pending)))?;
+                self.attend(wallet, false, |load| load.set_background(Some(pending)))?;
                 resumed += 1;
             }
         }

@@ -6,14 +6,14 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use super::turns::Turns;
+use super::ready_limit::ReadyLimit;
 
 /// All background tasks of the process. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Tasks {
     tracker: TaskTracker,
     stop: CancellationToken,
-    turns: Turns,
+    turns: ReadyLimit,
 }
 
 impl Tasks {

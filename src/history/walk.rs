@@ -15,9 +15,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use super::board::{DemandGuard, Progress};
 use super::error::HistoryError;
 use super::plan::Demand;
+use super::wallet_load::{DemandGuard, Progress};
 use super::{Inner, Result};
 use crate::domain::{
     Cursor, Filter, FilterTag, Height, KeyId, Position, Rows, UnixMillis, UnixSeconds, Wallet,
@@ -157,7 +157,7 @@ enum Look {
 
 impl Walk {
     pub(super) fn new(inner: Arc<Inner>, request: WalkRequest, demand: DemandGuard) -> Self {
-        let mut progress = demand.board.subscribe();
+        let mut progress = demand.load.subscribe();
         let failures_seen = progress.borrow_and_update().failures;
         let now = Instant::now();
         let resume = request.resume.as_deref();
@@ -260,7 +260,7 @@ impl Walk {
         if self.inner.tasks.is_cancelled() {
             return Err(HistoryError::ShuttingDown);
         }
-        if self.demand.board.is_closed() {
+        if self.demand.load.is_closed() {
             return Err(HistoryError::Changed);
         }
         // Boxed, so that a waiting walk does not need memory for the states of these futures.

@@ -11,7 +11,6 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep};
 
 use super::anchors;
-use super::board::Board;
 use super::error::HistoryError;
 use super::failure_run::FailureRun;
 use super::following::Standing;
@@ -19,8 +18,9 @@ use super::holding::{LockState, WalletLock};
 use super::ingest::{Ingest, IngestError};
 use super::plan::{CheckAge, Demand, Next, PlanInput, plan, reachable_gap, run_ahead};
 use super::proven::{knows_accounts, next_reread};
-use super::pump::{self, Pump, StoredChunk};
+use super::read_task::{self, ReadTask, StoredChunk};
 use super::tasks::after;
+use super::wallet_load::WalletLoad;
 use super::{Inner, Result, neighbours};
 use crate::decode;
 use crate::domain::{Doubts, Gap, Height, Span, UnixMillis, Way};
@@ -33,10 +33,10 @@ const PUMPS_MAX: usize = 3;
 
 pub(super) struct Worker {
     inner: Arc<Inner>,
-    board: Arc<Board>,
+    load: Arc<WalletLoad>,
     source: Source,
     lane: Lane,
-    pumps: Vec<Pump>,
+    read_tasks: Vec<ReadTask>,
     turns: usize,
     /// The last step was a check for newer heights that succeeded or failed.
     has_checked: bool,
@@ -85,20 +85,20 @@ impl Worker {
     /// `generation` must be read before `source` is taken, so that a later replacement is noticed.
     pub(super) fn new(
         inner: Arc<Inner>,
-        board: Arc<Board>,
+        load: Arc<WalletLoad>,
         (source, generation): (Source, u64),
         lane: u64,
     ) -> Self {
-        let lane = Lane::new(lane, Arc::clone(&board.priority));
+        let lane = Lane::new(lane, Arc::clone(&load.priority));
         let pause = inner.limits.retry_pause_min;
-        let (pumps, turns, background, cut_found) = (Vec::new(), 0, None, None);
+        let (read_tasks, turns, background, cut_found) = (Vec::new(), 0, None, None);
         let wallet_lock = WalletLock::new(&inner.store);
         Self {
             inner,
-            board,
+            load,
             source,
             lane,
-            pumps,
+            read_tasks,
             turns,
             has_checked: false,
             was_stored: false,
@@ -120,13 +120,13 @@ impl Worker {
 
     /// Works until no reader needs the wallet.
     pub(super) async fn run(&mut self) {
-        let (tasks, board) = (self.inner.tasks.clone(), Arc::clone(&self.board));
+        let (tasks, load) = (self.inner.tasks.clone(), Arc::clone(&self.load));
         loop {
             // Cancelling a step does not cancel a write that was sent to the store.
             let flow = tokio::select! {
                 biased;
                 () = tasks.cancelled() => return,
-                () = board.closed() => return,
+                () = load.closed() => return,
                 flow = self.turn() => flow,
             };
             if matches!(flow, Flow::Exit) {
@@ -155,10 +155,10 @@ impl Worker {
         self.reload_source();
         self.lapse().await?;
         let Some(record) = self.record().await? else {
-            self.inner.close(&self.board);
+            self.inner.close(&self.load);
             return Ok(Flow::Exit);
         };
-        let demands = self.board.snapshot();
+        let demands = self.load.snapshot();
         self.standing = self.standing(&record, &demands);
         let next = plan(&demands, self.known(&record), self.turns);
         if !matches!(next, Next::Idle) {
@@ -181,7 +181,7 @@ impl Worker {
                 self.has_checked = self.refresh(&record, low, run_ahead(&demands)).await?;
             }
             Next::Fill { gap, eager } => {
-                let is_all = eager || self.board.background().is_some();
+                let is_all = eager || self.load.background().is_some();
                 let ahead = if is_all { RunAhead::All } else { run_ahead(&demands) };
                 self.fill(&record, gap, ahead).await?;
             }
@@ -198,20 +198,20 @@ impl Worker {
             return;
         }
         self.generation = generation;
-        if let Some(source) = self.inner.sources.get(&self.board.wallet.chain) {
+        if let Some(source) = self.inner.sources.get(&self.load.wallet.chain) {
             self.source = source;
-            self.pumps.clear();
+            self.read_tasks.clear();
         }
     }
 
     /// The wallet's record, created if needed; `None` if the wallet was forgotten: it is not
     /// created again for readers that are still open.
     async fn record(&mut self) -> Result<Option<WalletRecord>> {
-        let known = self.inner.view()?.wallet(&self.board.wallet).await?;
+        let known = self.inner.view()?.wallet(&self.load.wallet).await?;
         let record = match known {
             Some(record) => WalletRecord::clone(&record),
             None if self.was_stored => return Ok(None),
-            None => self.inner.store.intern(&self.board.wallet).await?,
+            None => self.inner.store.intern(&self.load.wallet).await?,
         };
         self.was_stored = true;
         Ok(Some(record))
@@ -237,18 +237,21 @@ impl Worker {
                 Some(Standing::Unscanned) | None => is_fresh,
             },
             cut: record.cut.filter(|_| cut_is_news),
-            decoder: decode::version(self.board.wallet.address.family()),
+            decoder: decode::version(self.load.wallet.address.family()),
             spans_max: self.inner.limits.spans_max,
             doubtful: self.doubtful(record),
             may_reread: self.inner.rereads.due(&record.wallet).is_some(),
-            unfinished: pump::unfinished_check(&self.pumps, self.inner.limits.check_linger_max),
+            unfinished: read_task::unfinished_check(
+                &self.read_tasks,
+                self.inner.limits.check_linger_max,
+            ),
         }
     }
 
     fn standing(&self, record: &WalletRecord, demands: &[Demand]) -> Option<Standing> {
         let is_followed = demands.iter().any(|demand| demand.follows);
         let top = record.coverage.top().filter(|_| is_followed)?;
-        Some(self.inner.standing(self.board.wallet, top, self.read_at))
+        Some(self.inner.standing(self.load.wallet, top, self.read_at))
     }
 
     /// The heights to reread for a better proof, if a reread is due.
@@ -270,18 +273,18 @@ impl Worker {
             .replace(record.clone())
             .is_some_and(|idle_record| idle_record != *record)
         {
-            self.board.notify_update();
+            self.load.notify_update();
         }
         let blocked = self.blocking_cut(record, demands);
         if let Some(first) = blocked {
-            self.board.notify_failure(HistoryError::HistoryCut { first });
+            self.load.notify_failure(HistoryError::HistoryCut { first });
         }
         let is_unproved = self.inner.unproved(record, Height::MAX).next().is_some();
-        if self.board.background().is_some() && (blocked.is_some() || !is_unproved) {
-            self.inner.clear_background(&self.board).await?;
+        if self.load.background().is_some() && (blocked.is_some() || !is_unproved) {
+            self.inner.clear_background(&self.load).await?;
         }
         self.background = None;
-        self.pumps.iter().for_each(|pump| pump.set_run_ahead(RunAhead::NOTHING));
+        self.read_tasks.iter().for_each(|read_task| read_task.set_run_ahead(RunAhead::NOTHING));
         self.wallet_lock.release_lock(&self.inner.store).await;
         let grace = match self.standing {
             // A scan that finds something wakes the worker.
@@ -291,29 +294,29 @@ impl Worker {
         tokio::select! {
             biased;
             () = self.inner.tasks.cancelled() => return Ok(Flow::Exit),
-            () = self.board.changed() => return Ok(Flow::Again),
+            () = self.load.changed() => return Ok(Flow::Again),
             () = sleep(grace) => {}
         }
-        self.pumps.clear();
-        Ok(if self.inner.remove_if_unwanted(&self.board) { Flow::Exit } else { Flow::Again })
+        self.read_tasks.clear();
+        Ok(if self.inner.remove_if_unwanted(&self.load) { Flow::Exit } else { Flow::Again })
     }
 
     /// Another process loads the wallet: polls its record and notifies the readers here. Demand of
     /// the background alone is left to that process.
     async fn follow(&mut self, record: &WalletRecord) -> Result<Flow, IngestError> {
-        self.pumps.clear();
+        self.read_tasks.clear();
         self.background = None;
-        if !self.board.has_readers() {
-            self.board.set_background(None);
+        if !self.load.has_readers() {
+            self.load.set_background(None);
         }
         let pause = sleep(self.inner.limits.follow_every);
         if self.inner.tasks.run(pause).await.is_none() {
             return Ok(Flow::Exit);
         }
         if self.record().await?.as_ref() != Some(record) {
-            self.board.notify_update();
+            self.load.notify_update();
         }
-        Ok(if self.inner.remove_if_unwanted(&self.board) { Flow::Exit } else { Flow::Again })
+        Ok(if self.inner.remove_if_unwanted(&self.load) { Flow::Exit } else { Flow::Again })
     }
 
     /// The first height that the nodes keep, if a demand cannot be met because of it.
@@ -337,28 +340,31 @@ impl Worker {
         low: Height,
         ahead: RunAhead,
     ) -> Result<bool, IngestError> {
-        let known = self.pumps.iter().position(|pump| pump.low == low && pump.next_high.is_none());
+        let known = self
+            .read_tasks
+            .iter()
+            .position(|read_task| read_task.low == low && read_task.next_high.is_none());
         let at = if let Some(at) = known {
             at
         } else {
             self.opened_at = Instant::now();
             self.open(record, Gap { low, high: low, resume: None }, true, None).await?
         };
-        let Some(pump) = self.pumps.get(at) else { return Ok(false) };
-        pump.set_run_ahead(ahead);
-        let checked_at = pump.began_at(self.inner.clock.now());
-        let is_old = pump.began.elapsed() > self.inner.limits.freshness;
+        let Some(read_task) = self.read_tasks.get(at) else { return Ok(false) };
+        read_task.set_run_ahead(ahead);
+        let checked_at = read_task.began_at(self.inner.clock.now());
+        let is_old = read_task.began.elapsed() > self.inner.limits.freshness;
         if (known.is_none() || is_old) && self.roll_back_reorg(record).await? {
-            self.pumps.clear();
+            self.read_tasks.clear();
             return Ok(false);
         }
         let Some(fetched) = self.fetch(at).await? else { return Ok(false) };
         let Some(raw) = fetched else {
-            self.pumps.remove(at);
+            self.read_tasks.remove(at);
             let patch = WalletPatch { checked_at: Some(checked_at), ..WalletPatch::default() };
             self.patch(record, patch).await?;
             self.read_at = Some(self.opened_at);
-            self.board.notify_update();
+            self.load.notify_update();
             return Ok(true);
         };
         let heights: Vec<Height> =
@@ -380,18 +386,20 @@ impl Worker {
         gap: Gap,
         ahead: RunAhead,
     ) -> Result<(), IngestError> {
-        let fits = |pump: &Pump| pump.low == gap.low && pump.next_high == Some(gap.high);
-        let at = match self.pumps.iter().position(fits) {
+        let fits = |read_task: &ReadTask| {
+            read_task.low == gap.low && read_task.next_high == Some(gap.high)
+        };
+        let at = match self.read_tasks.iter().position(fits) {
             Some(at) => at,
             None => self.open(record, gap, false, None).await?,
         };
-        if let Some(pump) = self.pumps.get(at) {
-            pump.set_run_ahead(ahead);
+        if let Some(read_task) = self.read_tasks.get(at) {
+            read_task.set_run_ahead(ahead);
         }
         let Some(fetched) = self.fetch(at).await? else { return Ok(()) };
         match fetched {
             Some(raw) => drop(self.store(record, raw, ChunkKind::Below, at, None).await?),
-            None => drop(self.pumps.remove(at)),
+            None => drop(self.read_tasks.remove(at)),
         }
         Ok(())
     }
@@ -404,8 +412,8 @@ impl Worker {
         low: Height,
         high: Height,
     ) -> Result<(), IngestError> {
-        let fits = |pump: &Pump| pump.low == low && pump.next_high == Some(high);
-        let at = if let Some(at) = self.pumps.iter().position(fits) {
+        let fits = |read_task: &ReadTask| read_task.low == low && read_task.next_high == Some(high);
+        let at = if let Some(at) = self.read_tasks.iter().position(fits) {
             at
         } else {
             let another = self.way_to_avoid(record, high);
@@ -420,11 +428,11 @@ impl Worker {
             }
         };
         let Some(raw) = fetched else {
-            self.pumps.remove(at);
+            self.read_tasks.remove(at);
             return Ok(());
         };
         if !self.source.accepts(raw.proof) {
-            self.pumps.remove(at);
+            self.read_tasks.remove(at);
             self.reread_failed(raw.high);
             return Ok(());
         }
@@ -445,7 +453,7 @@ impl Worker {
     fn reread_failed(&self, below: Height) {
         let limits = &self.inner.limits;
         let pauses = (limits.reread_pause_min, limits.reread_pause_max);
-        self.inner.rereads.failed(self.board.wallet, below, pauses);
+        self.inner.rereads.failed(self.load.wallet, below, pauses);
     }
 
     /// Starts to read a gap; with `to_head` the source determines the upper end.
@@ -456,8 +464,8 @@ impl Worker {
         to_head: bool,
         another: Option<Way>,
     ) -> Result<usize> {
-        if self.pumps.len() >= PUMPS_MAX {
-            self.pumps.remove(0);
+        if self.read_tasks.len() >= PUMPS_MAX {
+            self.read_tasks.remove(0);
         }
         let high = (!to_head).then_some(gap.high);
         let accounts = self.inner.view()?.accounts(record.id).await?;
@@ -472,29 +480,29 @@ impl Worker {
             first: record.coverage.top().is_none(),
             another,
         });
-        self.pumps.push(Pump::start(&self.inner.tasks, reader, gap.low, high));
-        Ok(self.pumps.len() - 1)
+        self.read_tasks.push(ReadTask::start(&self.inner.tasks, reader, gap.low, high));
+        Ok(self.read_tasks.len() - 1)
     }
 
-    /// The next chunk of a pump; the outer `None` if a demand changed first.
+    /// The next chunk of a read_task; the outer `None` if a demand changed first.
     async fn fetch(&mut self, at: usize) -> Result<Option<Option<RawChunk>>, IngestError> {
         let lapse = self.lapses_in();
-        let Some(pump) = self.pumps.get_mut(at) else { return Ok(None) };
+        let Some(read_task) = self.read_tasks.get_mut(at) else { return Ok(None) };
         tokio::select! {
             biased;
             () = self.inner.tasks.cancelled() => Ok(None),
             () = self.wallet_lock.lost() => {
-                self.pumps.clear();
+                self.read_tasks.clear();
                 Ok(None)
             }
-            fetched = pump.next() => match fetched {
+            fetched = read_task.next() => match fetched {
                 Ok(fetched) => Ok(Some(fetched)),
                 Err(error) => {
-                    self.pumps.remove(at);
+                    self.read_tasks.remove(at);
                     Err(error.into())
                 }
             },
-            () = self.board.changed() => Ok(None),
+            () = self.load.changed() => Ok(None),
             () = after(lapse) => Ok(None),
         }
     }
@@ -514,20 +522,20 @@ impl Worker {
         };
         let reread = matches!(stored, ChunkKind::Again).then(|| raw.ids());
         let anchor_lock = Arc::clone(&self.anchor_lock);
-        let Self { inner, source, lane, pumps, dropped, .. } = &mut *self;
+        let Self { inner, source, lane, read_tasks, dropped, .. } = &mut *self;
         let ingest = Ingest::new(inner, source, lane, record)?;
         let left_out = ingest.uncovered_late(&raw);
         // Stored before the accounts that revealed them, so that a crash cannot lose them.
         for late in ingest.late_chunks(&mut raw).await? {
             if matches!(inner.store.write_chunk(late).await?, Written::Stale) {
                 inner.metrics.chunks_stale.add(1);
-                pumps.clear();
+                read_tasks.clear();
                 return Ok(false);
             }
         }
         let mut read = ingest.decode(raw).await;
-        if let Some(pump) = pumps.get_mut(at).filter(|_| reread.is_none()) {
-            read = neighbours::join_below(&ingest, pump, read).await;
+        if let Some(read_task) = read_tasks.get_mut(at).filter(|_| reread.is_none()) {
+            read = neighbours::join_below(&ingest, read_task, read).await;
         }
         let (low, reached) = (read.raw.low, read.reached());
         let news = StoredChunk::of(&read.raw, left_out);
@@ -540,23 +548,23 @@ impl Worker {
         inner.make_room().await?;
         if matches!(inner.store.write_chunk(chunk).await?, Written::Stale) {
             inner.metrics.chunks_stale.add(1);
-            self.pumps.clear();
+            self.read_tasks.clear();
             return Ok(false);
         }
         inner.metrics.chunks_stored.add(1);
-        let at = pump::drop_unaware(&mut self.pumps, at, news);
+        let at = read_task::drop_unaware(&mut self.read_tasks, at, news);
         match stored {
             ChunkKind::Again if is_proved => self.inner.rereads.succeeded(&record.wallet),
             ChunkKind::Again => self.reread_failed(low),
             ChunkKind::Checked(_) | ChunkKind::Below => {}
         }
-        match self.pumps.get_mut(at) {
-            Some(pump) if pump.low < low => pump.next_high = Some(low - 1),
-            Some(_) => drop(self.pumps.remove(at)),
+        match self.read_tasks.get_mut(at) {
+            Some(read_task) if read_task.low < low => read_task.next_high = Some(low - 1),
+            Some(_) => drop(self.read_tasks.remove(at)),
             None => {}
         }
         self.pause = self.inner.limits.retry_pause_min;
-        self.board.notify_progress(reached);
+        self.load.notify_progress(reached);
         Ok(true)
     }
 

@@ -14,7 +14,7 @@
 
 mod apply;
 mod backup;
-mod care;
+mod maintenance;
 mod codec;
 #[cfg(test)]
 mod codec_properties;
@@ -61,7 +61,7 @@ use redb::StorageBackend;
 
 use crate::domain::{Height, Wallet, defaults};
 
-pub use care::StoreSize;
+pub use maintenance::StoreSize;
 pub use credit::Credit;
 pub(crate) use disk::{create_private_folder, make_private, private_file};
 pub use error::{StoreError, StoreFailure};

@@ -13,7 +13,7 @@ mod admin;
 mod api;
 mod api_live;
 mod capacity;
-mod care_store;
+mod maintenance;
 mod corpus;
 mod crash;
 mod decode;

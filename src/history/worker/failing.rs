@@ -20,7 +20,7 @@ impl Worker {
 
     /// Handles a failed step: notifies the readers, then backs off before the next attempt.
     pub(super) async fn failed(&mut self, error: IngestError, began: Instant) -> Flow {
-        self.pumps.clear();
+        self.read_tasks.clear();
         self.inner.metrics.load_failures.add(1);
         // A check for newer heights fails only before its first chunk, so its cut does not concern
         // the gaps below, and recording it would not delay the next check.
@@ -38,13 +38,13 @@ impl Worker {
         tracing::warn!(%error, "loading a wallet failed; retrying after a growing pause");
         // Another process may be able to reach the chain.
         self.wallet_lock.release_lock(&self.inner.store).await;
-        self.board.notify_failure(HistoryError::from(error));
+        self.load.notify_failure(HistoryError::from(error));
         let pause = self.pause;
         self.pause = (pause * 2).min(self.inner.limits.retry_pause_max);
         // A new demand starts the next attempt early, but not before the shortest pause.
         let early = async {
             sleep(self.inner.limits.retry_pause_min).await;
-            self.board.changed().await;
+            self.load.changed().await;
         };
         tokio::select! {
             biased;
@@ -52,7 +52,7 @@ impl Worker {
             () = early => {}
             () = sleep(pause) => {}
         }
-        if self.inner.remove_if_unwanted(&self.board) { Flow::Exit } else { Flow::Again }
+        if self.inner.remove_if_unwanted(&self.load) { Flow::Exit } else { Flow::Again }
     }
 
     async fn note_cut(&mut self, first: Height) -> Flow {
@@ -64,7 +64,7 @@ impl Worker {
             Err(error) => Err(error),
         };
         if let Err(error) = noted {
-            self.board.notify_failure(error);
+            self.load.notify_failure(error);
             sleep(self.inner.limits.retry_pause_min).await;
         }
         Flow::Again

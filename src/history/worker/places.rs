@@ -13,7 +13,7 @@ impl Worker {
     /// Whether the worker may load now. One that only the background needs must hold one of few
     /// permits, which it gives back after a time slice so that others can load.
     pub(super) async fn may_work(&mut self) -> bool {
-        if self.board.has_readers() {
+        if self.load.has_readers() {
             self.background = None;
             return true;
         }
@@ -35,7 +35,7 @@ impl Worker {
         tokio::select! {
             biased;
             () = self.inner.tasks.cancelled() => false,
-            () = self.board.changed() => false,
+            () = self.load.changed() => false,
             () = after(lapse) => false,
             place = places.acquire_owned() => {
                 self.background = place.ok().map(|place| (place, Instant::now()));
@@ -46,7 +46,7 @@ impl Worker {
 
     /// Drops prefetched chunks and the wallet's lock, which other processes can take meanwhile.
     async fn release_resources(&mut self) {
-        self.pumps.clear();
+        self.read_tasks.clear();
         self.wallet_lock.release_lock(&self.inner.store).await;
     }
 
@@ -56,7 +56,7 @@ impl Worker {
         tokio::select! {
             biased;
             () = self.inner.tasks.cancelled() => {}
-            () = self.board.changed() => {}
+            () = self.load.changed() => {}
             () = after(lapse) => {}
             _ = paused.wait_for(|paused| !paused) => {}
         }
@@ -65,8 +65,8 @@ impl Worker {
     /// Ends a background load whose last request is too long ago.
     pub(super) async fn lapse(&self) -> Result<()> {
         let now = self.inner.clock.now();
-        match self.board.background() {
-            Some(pending) if pending.until <= now => self.inner.clear_background(&self.board).await,
+        match self.load.background() {
+            Some(pending) if pending.until <= now => self.inner.clear_background(&self.load).await,
             Some(_) | None => Ok(()),
         }
     }
@@ -74,7 +74,7 @@ impl Worker {
     /// How long the worker may still work, if no reader waits.
     pub(super) fn lapses_in(&self) -> Option<Duration> {
         let (linger, now) = (self.inner.limits.check_linger_max, self.inner.clock.now());
-        let background = self.board.background().map_or(linger, |pending| pending.until.since(now));
-        (!self.board.has_readers()).then_some(background)
+        let background = self.load.background().map_or(linger, |pending| pending.until.since(now));
+        (!self.load.has_readers()).then_some(background)
     }
 }

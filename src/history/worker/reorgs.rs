@@ -84,7 +84,7 @@ impl Worker {
                 return Ok(false);
             }
             ReorgOutcome::Unasked => {
-                let chain = self.board.wallet.chain;
+                let chain = self.load.wallet.chain;
                 if lock(&self.inner.blockless).insert(chain) {
                     tracing::warn!(?chain, "no endpoint offers blocks, so reorgs go unnoticed");
                 }
@@ -99,7 +99,7 @@ impl Worker {
         tracing::warn!(above, "the chain was reorganised: reading again from there");
         self.inner.metrics.reorganisations.add(1);
         self.inner.store.cut_back(record.id, above).await?;
-        self.board.notify_update();
+        self.load.notify_update();
         Ok(true)
     }
 }

@@ -19,7 +19,7 @@ type Fetched = Result<Option<RawChunk>, UpstreamError>;
 
 /// The task of one gap's reader. Dropping it cancels the read.
 #[derive(Debug)]
-pub(super) struct Pump {
+pub(super) struct ReadTask {
     /// Lower end of the gap.
     pub(super) low: Height,
     /// Upper end of the next chunk; `None` before the first chunk of a read from the head.
@@ -30,7 +30,7 @@ pub(super) struct Pump {
     is_requested: bool,
     /// The reader has delivered its last chunk.
     has_ended: bool,
-    /// A chunk that [`Pump::next_if`] received but did not return.
+    /// A chunk that [`ReadTask::next_if`] received but did not return.
     peeked: Option<Fetched>,
     /// Range of heights of late transactions that were not stored, until their accounts are all
     /// reported.
@@ -40,7 +40,7 @@ pub(super) struct Pump {
     _task: AbortOnDropHandle<()>,
 }
 
-impl Pump {
+impl ReadTask {
     /// When the read began, in wall-clock time: a chunk that was buffered while other heights were
     /// read shows the chain as of then.
     pub(super) fn began_at(&self, now: UnixMillis) -> UnixMillis {
@@ -120,7 +120,7 @@ fn stopped_error() -> UpstreamError {
     UpstreamError::Unavailable { attempts: 1, last: "the reading was stopped".to_owned() }
 }
 
-/// What the other pumps need to know about a stored chunk.
+/// What the other read_tasks need to know about a stored chunk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoredChunk {
     /// Range of heights of late transactions that were not stored with it.
@@ -136,28 +136,28 @@ impl StoredChunk {
     }
 }
 
-/// Called once a chunk of the pump at index `at` is stored: drops pumps that would miss
-/// transactions, so that they start again. Returns the new index of the pump.
+/// Called once a chunk of the read_task at index `at` is stored: drops read_tasks that would miss
+/// transactions, so that they start again. Returns the new index of the read_task.
 ///
 /// Late transactions of uncovered heights come with the read of these heights, which must know
-/// their account. Open pumps do not know accounts that this one has just reported. Conversely,
-/// transactions that this pump left out, of an account that it has not reported yet, may lie in
-/// heights that another pump stores first; this pump is then restarted from its present position,
-/// and finds them once more. A report drops other pumps only once: those that start later know the
+/// their account. Open read_tasks do not know accounts that this one has just reported. Conversely,
+/// transactions that this read_task left out, of an account that it has not reported yet, may lie in
+/// heights that another read_task stores first; this read_task is then restarted from its present position,
+/// and finds them once more. A report drops other read_tasks only once: those that start later know the
 /// accounts.
-pub(super) fn drop_unaware(pumps: &mut Vec<Pump>, at: usize, news: StoredChunk) -> usize {
-    let Some(pump) = pumps.get_mut(at) else { return at };
-    pump.left_out = enclosing_range(pump.left_out, news.left_out);
+pub(super) fn drop_unaware(read_tasks: &mut Vec<ReadTask>, at: usize, news: StoredChunk) -> usize {
+    let Some(read_task) = read_tasks.get_mut(at) else { return at };
+    read_task.left_out = enclosing_range(read_task.left_out, news.left_out);
     let reported = match news.late_accounts {
         LateAccounts::Unreported => None,
-        LateAccounts::Partly => pump.left_out,
-        LateAccounts::All => pump.left_out.take(),
+        LateAccounts::Partly => read_task.left_out,
+        LateAccounts::All => read_task.left_out.take(),
     };
     let (mut place, mut before) = (0, 0);
-    pumps.retain(|pump| {
-        let heights = (pump.low, pump.next_high.unwrap_or(Height::MAX));
+    read_tasks.retain(|read_task| {
+        let heights = (read_task.low, read_task.next_high.unwrap_or(Height::MAX));
         let lacks = reported.is_some_and(|left_out| overlap(left_out, heights));
-        let has_left = pump.left_out.is_some_and(|left_out| overlap(left_out, news.heights));
+        let has_left = read_task.left_out.is_some_and(|left_out| overlap(left_out, news.heights));
         let is_kept = place == at || !(lacks || has_left);
         before += usize::from(is_kept && place < at);
         place += 1;
@@ -181,10 +181,11 @@ fn enclosing_range(
 
 /// Lower end of a check for newer heights that began within `linger`. It is finished even without
 /// readers: readers with short windows would otherwise restart it for ever.
-pub(super) fn unfinished_check(pumps: &[Pump], linger: Duration) -> Option<Height> {
-    let is_unfinished =
-        |pump: &&Pump| pump.low > 0 && pump.next_high.is_none() && pump.began.elapsed() < linger;
-    pumps.iter().find(is_unfinished).map(|pump| pump.low)
+pub(super) fn unfinished_check(read_tasks: &[ReadTask], linger: Duration) -> Option<Height> {
+    let is_unfinished = |read_task: &&ReadTask| {
+        read_task.low > 0 && read_task.next_high.is_none() && read_task.began.elapsed() < linger
+    };
+    read_tasks.iter().find(is_unfinished).map(|read_task| read_task.low)
 }
 
 /// Forwards only changes: the reader itself subtracts what it has delivered.
@@ -235,15 +236,15 @@ async fn run(
 mod tests {
     use super::*;
 
-    /// A pump whose task ended after it had sent these chunks.
-    fn stopped_after(sent: Vec<Fetched>) -> Pump {
+    /// A read_task whose task ended after it had sent these chunks.
+    fn stopped_after(sent: Vec<Fetched>) -> ReadTask {
         let (sender, chunks) = mpsc::channel(sent.len().max(1));
         for fetched in sent {
             sender.try_send(fetched).unwrap();
         }
         let (chunk_requests, _) = mpsc::channel(1);
         let (run_ahead, _) = watch::channel(RunAhead::Unknown);
-        Pump {
+        ReadTask {
             low: 0,
             next_high: None,
             chunks,
@@ -258,21 +259,21 @@ mod tests {
         }
     }
 
-    /// Pumps of three gaps: one up to the head, and two below it. `left_out`: the index of a pump,
+    /// Pumps of three gaps: one up to the head, and two below it. `left_out`: the index of a read_task,
     /// and the heights of its late transactions that were not stored.
-    fn three(left_out: Option<(usize, (Height, Height))>) -> Vec<Pump> {
+    fn three(left_out: Option<(usize, (Height, Height))>) -> Vec<ReadTask> {
         let gaps = [(70, None), (40, Some(60)), (10, Some(30))];
-        let pump = |(at, (low, next_high))| Pump {
+        let read_task = |(at, (low, next_high))| ReadTask {
             low,
             next_high,
             left_out: left_out.and_then(|(of, heights)| (of == at).then_some(heights)),
             ..stopped_after(Vec::new())
         };
-        gaps.into_iter().enumerate().map(pump).collect()
+        gaps.into_iter().enumerate().map(read_task).collect()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn pumps_that_would_leave_a_hole_are_started_anew() {
+    async fn tasks_that_would_leave_a_hole_are_started_anew() {
         use LateAccounts::{All, Partly, Unreported};
         let news =
             |left_out, heights, late_accounts| StoredChunk { left_out, heights, late_accounts };
@@ -294,34 +295,36 @@ mod tests {
             (lowest, 1, news(None, (55, 60), Unreported), &[70, 40, 10], 1),
             (lowest, 3, news(None, (50, 60), All), &[70, 40, 10], 3),
         ] {
-            let mut pumps = three(before);
-            assert_eq!(drop_unaware(&mut pumps, at, news), place, "{at} {news:?}");
-            let left: Vec<Height> = pumps.iter().map(|pump| pump.low).collect();
+            let mut read_tasks = three(before);
+            assert_eq!(drop_unaware(&mut read_tasks, at, news), place, "{at} {news:?}");
+            let left: Vec<Height> = read_tasks.iter().map(|read_task| read_task.low).collect();
             assert_eq!(left, kept, "{at} {news:?}");
         }
         // What is left out is remembered.
-        let mut pumps = three(None);
-        drop_unaware(&mut pumps, 2, news(Some((45, 45)), (28, 30), Unreported));
-        drop_unaware(&mut pumps, 2, news(Some((50, 50)), (25, 27), Unreported));
-        assert_eq!(pumps.last().and_then(|pump| pump.left_out), Some((45, 50)));
+        let mut read_tasks = three(None);
+        drop_unaware(&mut read_tasks, 2, news(Some((45, 45)), (28, 30), Unreported));
+        drop_unaware(&mut read_tasks, 2, news(Some((50, 50)), (25, 27), Unreported));
+        assert_eq!(read_tasks.last().and_then(|read_task| read_task.left_out), Some((45, 50)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_reported_drops_the_others_once() {
         use LateAccounts::{All, Partly, Unreported};
-        let lows = |pumps: &[Pump]| pumps.iter().map(|pump| pump.low).collect::<Vec<_>>();
+        let lows = |read_tasks: &[ReadTask]| {
+            read_tasks.iter().map(|read_task| read_task.low).collect::<Vec<_>>()
+        };
         let news = |heights, late_accounts| StoredChunk { left_out: None, heights, late_accounts };
         for (reported, after) in [(All, None), (Partly, Some((45, 50)))] {
-            let mut pumps = three(Some((2, (45, 50))));
-            assert_eq!(drop_unaware(&mut pumps, 2, news((25, 30), reported)), 1);
-            assert_eq!(lows(&pumps), [70, 10], "{reported:?}");
-            assert_eq!(pumps.last().and_then(|pump| pump.left_out), after);
-            // The dropped pump is started anew.
-            pumps.extend(three(None).into_iter().filter(|pump| pump.low == 40));
-            drop_unaware(&mut pumps, 1, news((20, 24), Unreported));
-            assert_eq!(lows(&pumps), [70, 10, 40], "it knows the account: {reported:?}");
-            drop_unaware(&mut pumps, 2, news((50, 60), Unreported));
-            let is_kept = lows(&pumps).contains(&10);
+            let mut read_tasks = three(Some((2, (45, 50))));
+            assert_eq!(drop_unaware(&mut read_tasks, 2, news((25, 30), reported)), 1);
+            assert_eq!(lows(&read_tasks), [70, 10], "{reported:?}");
+            assert_eq!(read_tasks.last().and_then(|read_task| read_task.left_out), after);
+            // The dropped read_task is started anew.
+            read_tasks.extend(three(None).into_iter().filter(|read_task| read_task.low == 40));
+            drop_unaware(&mut read_tasks, 1, news((20, 24), Unreported));
+            assert_eq!(lows(&read_tasks), [70, 10, 40], "it knows the account: {reported:?}");
+            drop_unaware(&mut read_tasks, 2, news((50, 60), Unreported));
+            let is_kept = lows(&read_tasks).contains(&10);
             assert_eq!(is_kept, after.is_none(), "of others the rest is open: {reported:?}");
         }
     }

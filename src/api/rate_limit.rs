@@ -82,22 +82,22 @@ pub(super) fn whole_seconds(time: Duration) -> u64 {
 
 /// Counted permits; clones share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Places(Arc<AtomicUsize>);
+pub(super) struct Permits(Arc<AtomicUsize>);
 
 /// One permit, returned on drop.
 #[derive(Debug)]
-pub(super) struct Place(Arc<AtomicUsize>);
+pub(super) struct Permit(Arc<AtomicUsize>);
 
-impl Places {
+impl Permits {
     /// `None` if `max` are taken.
-    pub(super) fn take(&self, max: usize) -> Option<Place> {
+    pub(super) fn take(&self, max: usize) -> Option<Permit> {
         let one_more = |taken: usize| (taken < max).then_some(taken + 1);
         let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        taken.ok().map(|_| Place(Arc::clone(&self.0)))
+        taken.ok().map(|_| Permit(Arc::clone(&self.0)))
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -157,12 +157,12 @@ mod tests {
 
     #[test]
     fn a_place_comes_back_when_it_is_dropped() {
-        let places = Places::default();
-        let first = places.take(2).unwrap();
-        let _second = places.take(2).unwrap();
-        assert!(places.take(2).is_none());
+        let permits = Permits::default();
+        let first = permits.take(2).unwrap();
+        let _second = permits.take(2).unwrap();
+        assert!(permits.take(2).is_none());
         drop(first);
-        assert_eq!(places.0.load(Ordering::Relaxed), 1);
-        assert!(places.take(2).is_some());
+        assert_eq!(permits.0.load(Ordering::Relaxed), 1);
+        assert!(permits.take(2).is_some());
     }
 }

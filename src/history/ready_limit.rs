@@ -13,32 +13,32 @@ use tokio_util::sync::PollSemaphore;
 
 /// The poll permits of one process. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Turns(Arc<Semaphore>);
+pub(super) struct ReadyLimit(Arc<Semaphore>);
 
-impl Default for Turns {
+impl Default for ReadyLimit {
     fn default() -> Self {
         Self::new(available_parallelism().map_or(1, NonZero::get))
     }
 }
 
-impl Turns {
+impl ReadyLimit {
     /// Allows `count` tasks to be polled at the same time.
     fn new(count: usize) -> Self {
         Self(Arc::new(Semaphore::new(count)))
     }
 
     /// Wraps `work` so that each poll waits for a permit and holds it only during that poll.
-    pub(super) fn take<F: Future>(&self, work: F) -> InTurn<F> {
-        InTurn { turn: PollSemaphore::new(Arc::clone(&self.0)), work: Box::pin(work) }
+    pub(super) fn take<F: Future>(&self, work: F) -> Limited<F> {
+        Limited { turn: PollSemaphore::new(Arc::clone(&self.0)), work: Box::pin(work) }
     }
 }
 
-pub(super) struct InTurn<F> {
+pub(super) struct Limited<F> {
     turn: PollSemaphore,
     work: Pin<Box<F>>,
 }
 
-impl<F: Future> Future for InTurn<F> {
+impl<F: Future> Future for Limited<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
@@ -74,7 +74,7 @@ mod tests {
     fn no_more_tasks_are_polled_at_the_same_time_than_there_are_turns() {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(6).build().unwrap();
-        let (turns, polled, most) = (Turns::new(2), Arc::default(), Arc::default());
+        let (turns, polled, most) = (ReadyLimit::new(2), Arc::default(), Arc::default());
         let work = || turns.take(busy(Arc::clone(&polled), Arc::clone(&most), 200));
         let tasks: Vec<_> = (0..20).map(|_| runtime.spawn(work())).collect();
         runtime.block_on(async {
@@ -91,7 +91,7 @@ mod tests {
     fn what_takes_no_turns_goes_on_next_to_what_waits_for_one() {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-        let (turns, barrier) = (Turns::new(1), Arc::new(Barrier::new(2)));
+        let (turns, barrier) = (ReadyLimit::new(1), Arc::new(Barrier::new(2)));
         let (begun, holds) = mpsc::channel();
         let held = Arc::clone(&barrier);
         let first = runtime.spawn(turns.take(async move {
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a_task_that_ends_while_it_waits_keeps_no_turn() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let turns = Turns::new(1);
+        let turns = ReadyLimit::new(1);
         runtime.block_on(async {
             let permit = turns.0.clone().acquire_owned().await.unwrap();
             let mut waits = turns.take(async {});

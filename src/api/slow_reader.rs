@@ -17,7 +17,7 @@ use super::framing::ByteCounter;
 const ACCEPTED_MIN: usize = 4096;
 
 #[derive(Debug)]
-pub(super) struct StallGuard<T> {
+pub(super) struct SlowReaderGuard<T> {
     inner: T,
     counter: ByteCounter,
     wait_max: Duration,
@@ -27,7 +27,7 @@ pub(super) struct StallGuard<T> {
     accepted: usize,
 }
 
-impl<T> StallGuard<T> {
+impl<T> SlowReaderGuard<T> {
     pub(super) fn new(inner: T, counter: ByteCounter, wait_max: Duration) -> Self {
         Self { inner, counter, wait_max, timer: None, is_waiting: false, accepted: 0 }
     }
@@ -63,7 +63,7 @@ impl<T> StallGuard<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for StallGuard<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for SlowReaderGuard<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -76,7 +76,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for StallGuard<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for StallGuard<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for SlowReaderGuard<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -123,7 +123,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_stops_ends_the_write() {
         let (ours, _theirs) = duplex(16);
-        let mut guarded = StallGuard::new(ours, ByteCounter::default(), WAIT);
+        let mut guarded = SlowReaderGuard::new(ours, ByteCounter::default(), WAIT);
         let started = Instant::now();
         let error = guarded.write_all(&[0; 100]).await.unwrap_err();
         assert_eq!((error.kind(), started.elapsed()), (ErrorKind::TimedOut, WAIT));
@@ -132,7 +132,7 @@ mod tests {
     /// Writes ten times as much as a reader takes every 29 seconds.
     async fn slow(bytes: usize) -> io::Result<()> {
         let (ours, mut theirs) = duplex(bytes);
-        let mut guarded = StallGuard::new(ours, ByteCounter::default(), WAIT);
+        let mut guarded = SlowReaderGuard::new(ours, ByteCounter::default(), WAIT);
         let read = async {
             for _ in 0..10 {
                 tokio::time::sleep(LESS).await;
@@ -159,7 +159,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn small_answers_with_pauses_between_them_are_no_stall() {
         let (ours, mut theirs) = duplex(16);
-        let mut guarded = StallGuard::new(ours, ByteCounter::default(), WAIT);
+        let mut guarded = SlowReaderGuard::new(ours, ByteCounter::default(), WAIT);
         let read = async {
             for _ in 0..4 {
                 tokio::time::sleep(LESS).await;

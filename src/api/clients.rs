@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use warp::http::HeaderMap;
 
 use super::error::ApiError;
-use super::gate::{Bucket, RateState, RequestRate};
+use super::rate_limit::{Bucket, RateState, RequestRate};
 use crate::domain::lock;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";

@@ -1,4 +1,4 @@
-//! The worker registry: each wallet in demand has one board and one worker.
+//! The worker registry: each wallet in demand has one load and one worker.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -7,40 +7,40 @@ use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt as _;
 
-use super::board::Board;
 use super::error::HistoryError;
 use super::walk::{WalkRequest, millis};
+use super::wallet_load::WalletLoad;
 use super::worker::Worker;
 use super::{Inner, Result};
 use crate::domain::{KeyId, UnixMillis, Wallet, lock};
 use crate::store::{Pending, WalletPatch, WalletRecord};
 
 impl Inner {
-    /// Passes the wallet's board to `demand`, creating it with a worker if there is none.
+    /// Passes the wallet's load to `demand`, creating it with a worker if there is none.
     pub(super) fn attend<T>(
         self: &Arc<Self>,
         wallet: Wallet,
         is_reader: bool,
-        demand: impl FnOnce(&Arc<Board>) -> T,
+        demand: impl FnOnce(&Arc<WalletLoad>) -> T,
     ) -> Result<T> {
-        let mut boards = lock(&self.boards);
+        let mut loads = lock(&self.loads);
         if lock(&self.forgetting).contains(&wallet) {
             return Err(HistoryError::Overloaded);
         }
-        if let Some(board) = boards.get(&wallet) {
+        if let Some(load) = loads.get(&wallet) {
             self.record_use(wallet, is_reader);
-            return Ok(demand(board));
+            return Ok(demand(load));
         }
-        if is_reader && self.is_full(&boards) {
+        if is_reader && self.is_full(&loads) {
             return Err(HistoryError::Overloaded);
         }
         self.record_use(wallet, is_reader);
-        let board = Arc::new(Board::new(wallet));
-        let result = demand(&board);
-        boards.insert(wallet, Arc::clone(&board));
-        drop(boards);
+        let load = Arc::new(WalletLoad::new(wallet));
+        let result = demand(&load);
+        loads.insert(wallet, Arc::clone(&load));
+        drop(loads);
         let inner = Arc::clone(self);
-        self.tasks.spawn_load(async move { inner.run_worker(board).await });
+        self.tasks.spawn_load(async move { inner.run_worker(load).await });
         Ok(result)
     }
 
@@ -51,48 +51,48 @@ impl Inner {
         }
     }
 
-    fn is_full(&self, boards: &HashMap<Wallet, Arc<Board>>) -> bool {
-        let read = boards.values().filter(|board| board.has_readers());
-        let (followed, active): (Vec<_>, Vec<_>) = read.partition(|board| board.is_followed());
+    fn is_full(&self, loads: &HashMap<Wallet, Arc<WalletLoad>>) -> bool {
+        let read = loads.values().filter(|load| load.has_readers());
+        let (followed, active): (Vec<_>, Vec<_>) = read.partition(|load| load.is_followed());
         active.len() >= self.limits.wallets_active_max
             || followed.len() >= self.limits.wallets_followed_max
     }
 
     /// Ends a worker whose chain was disabled before it started or restarted.
-    fn report_disabled(&self, board: &Arc<Board>) {
-        self.remove_board(board);
-        board.notify_failure(HistoryError::ChainDisabled);
+    fn report_disabled(&self, load: &Arc<WalletLoad>) {
+        self.remove_load(load);
+        load.notify_failure(HistoryError::ChainDisabled);
     }
 
     /// Ends the walks of a wallet that another process has forgotten.
-    pub(super) fn close(&self, board: &Arc<Board>) {
-        self.remove_board(board);
-        board.close();
+    pub(super) fn close(&self, load: &Arc<WalletLoad>) {
+        self.remove_load(load);
+        load.close();
     }
 
-    /// Removes the board from the registry; later demand gets a new one.
-    fn remove_board(&self, board: &Arc<Board>) {
-        let mut boards = lock(&self.boards);
-        if boards.get(&board.wallet).is_some_and(|known| Arc::ptr_eq(known, board)) {
-            boards.remove(&board.wallet);
+    /// Removes the load from the registry; later demand gets a new one.
+    fn remove_load(&self, load: &Arc<WalletLoad>) {
+        let mut loads = lock(&self.loads);
+        if loads.get(&load.wallet).is_some_and(|known| Arc::ptr_eq(known, load)) {
+            loads.remove(&load.wallet);
         }
     }
 
     /// Runs a wallet's worker; after a panic, which is logged, readers get an error and the worker
     /// restarts.
-    async fn run_worker(self: Arc<Self>, board: Arc<Board>) {
+    async fn run_worker(self: Arc<Self>, load: Arc<WalletLoad>) {
         self.metrics.workers.add(1);
         loop {
             // Read before the source: if sources are replaced in between, the worker takes the new
             // one.
             let generation = self.sources.generation();
-            let Some(source) = self.sources.get(&board.wallet.chain) else {
-                self.report_disabled(&board);
+            let Some(source) = self.sources.get(&load.wallet.chain) else {
+                self.report_disabled(&load);
                 break;
             };
             let lane = self.lanes.fetch_add(1, Ordering::Relaxed);
             let chain = (source, generation);
-            let mut worker = Worker::new(Arc::clone(&self), Arc::clone(&board), chain, lane);
+            let mut worker = Worker::new(Arc::clone(&self), Arc::clone(&load), chain, lane);
             let ran = AssertUnwindSafe(worker.run()).catch_unwind().await;
             worker.end().await;
             if ran.is_ok() {
@@ -100,22 +100,22 @@ impl Inner {
             }
             self.metrics.worker_panics.add(1);
             tracing::error!("loading a wallet panicked");
-            board.notify_failure(HistoryError::Internal);
+            load.notify_failure(HistoryError::Internal);
             tokio::time::sleep(self.limits.retry_pause_max).await;
-            if self.remove_if_unwanted(&board) {
+            if self.remove_if_unwanted(&load) {
                 break;
             }
         }
         self.metrics.workers.subtract_one();
     }
 
-    /// Removes the board if no reader or load needs the wallet; returns whether that is so.
-    pub(super) fn remove_if_unwanted(&self, board: &Board) -> bool {
-        let mut boards = lock(&self.boards);
-        // A closed board is no longer in the registry, but its successor may be.
-        let unwanted = board.is_closed() || !board.is_wanted();
-        if unwanted && !board.is_closed() {
-            boards.remove(&board.wallet);
+    /// Removes the load if no reader or load needs the wallet; returns whether that is so.
+    pub(super) fn remove_if_unwanted(&self, load: &WalletLoad) -> bool {
+        let mut loads = lock(&self.loads);
+        // A closed load is no longer in the registry, but its successor may be.
+        let unwanted = load.is_closed() || !load.is_wanted();
+        if unwanted && !load.is_closed() {
+            loads.remove(&load.wallet);
         }
         unwanted
     }
@@ -153,7 +153,7 @@ impl Inner {
         let until = self.clock.now().0.saturating_add(millis(self.limits.background_lapse));
         let pending = Pending { key: request.key, until: UnixMillis(until) };
         let attended =
-            self.attend(request.wallet, false, |board| board.set_background(Some(pending)));
+            self.attend(request.wallet, false, |load| load.set_background(Some(pending)));
         if attended.is_ok() {
             let (inner, wallet) = (Arc::clone(self), request.wallet);
             self.tasks.spawn(async move {
@@ -166,10 +166,10 @@ impl Inner {
 
     /// Whether a key may have one more wallet loaded in the background.
     fn has_background_room(&self, wallet: &Wallet, key: KeyId) -> bool {
-        let boards = lock(&self.boards);
+        let loads = lock(&self.loads);
         let (mut of_key, mut in_all) = (0, 0);
-        for board in boards.values().filter(|board| board.wallet != *wallet) {
-            if let Some(pending) = board.background() {
+        for load in loads.values().filter(|load| load.wallet != *wallet) {
+            if let Some(pending) = load.background() {
                 in_all += 1;
                 of_key += usize::from(pending.key == key);
             }
@@ -178,9 +178,9 @@ impl Inner {
     }
 
     /// Ends the background demand: it is met, or its last request is too long ago.
-    pub(super) async fn clear_background(&self, board: &Board) -> Result<()> {
-        board.set_background(None);
-        self.patch_pending(board.wallet, None).await
+    pub(super) async fn clear_background(&self, load: &WalletLoad) -> Result<()> {
+        load.set_background(None);
+        self.patch_pending(load.wallet, None).await
     }
 
     async fn patch_pending(&self, wallet: Wallet, pending: Option<Pending>) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Operations while serving: status, loads, pausing, backup, forgetting a wallet, replacing
+//! Maintenance while serving: status, loads, pausing, backup, forgetting a wallet, replacing
 //! sources.
 
 use std::collections::HashMap;
@@ -117,17 +117,17 @@ impl History {
 
     /// All wallets with readers or loads.
     pub async fn loads(&self) -> Result<Vec<Load>> {
-        let boards: Vec<_> = lock(&self.inner.boards).values().map(Arc::clone).collect();
-        let mut loads = Vec::with_capacity(boards.len());
-        for board in boards {
-            let record = self.inner.view()?.wallet(&board.wallet).await?;
+        let loads: Vec<_> = lock(&self.inner.loads).values().map(Arc::clone).collect();
+        let mut reports = Vec::with_capacity(loads.len());
+        for load in loads {
+            let record = self.inner.view()?.wallet(&load.wallet).await?;
             let coverage = record.as_ref().map(|record| &record.coverage);
             let top = coverage.and_then(Coverage::top);
-            let progress = board.progress();
-            loads.push(Load {
-                wallet: board.wallet,
-                readers: board.readers(),
-                background: board.background().is_some(),
+            let progress = load.progress();
+            reports.push(Load {
+                wallet: load.wallet,
+                readers: load.readers(),
+                background: load.background().is_some(),
                 rows: record.as_ref().map_or(0, |record| record.count),
                 top,
                 reached: top.zip(coverage).and_then(|(top, coverage)| coverage.run_low(top)),
@@ -138,17 +138,17 @@ impl History {
                     .is_some_and(|(record, top)| self.inner.is_complete(record, top)),
                 failures: progress.failures,
                 last_error: progress.failure.map(|error| error.to_string()),
-                endpoints: board.priority.endpoints(self.inner.limits.endpoints_shown_age),
+                endpoints: load.priority.endpoints(self.inner.limits.endpoints_shown_age),
             });
         }
-        Ok(loads)
+        Ok(reports)
     }
 
     /// Replaces the sources of these chains; `None` removes a chain. Open walks and loads go on.
     pub fn replace_sources(&self, changed: HashMap<ChainId, Option<Source>>) {
         self.inner.sources.replace(changed, &self.inner.tasks);
-        for board in lock(&self.inner.boards).values() {
-            board.wake();
+        for load in lock(&self.inner.loads).values() {
+            load.wake();
         }
     }
 }
@@ -158,14 +158,14 @@ impl Inner {
         *self.paused.borrow()
     }
 
-    /// Closes a wallet's board and keeps readers away; `None` if another call does so already.
+    /// Closes a wallet's load and keeps readers away; `None` if another call does so already.
     fn begin_forgetting(&self, wallet: Wallet) -> Option<Forgetting<'_>> {
-        let mut boards = lock(&self.boards);
+        let mut loads = lock(&self.loads);
         if !lock(&self.forgetting).insert(wallet) {
             return None;
         }
-        if let Some(board) = boards.remove(&wallet) {
-            board.close();
+        if let Some(load) = loads.remove(&wallet) {
+            load.close();
         }
         Some(Forgetting { inner: self, wallet })
     }

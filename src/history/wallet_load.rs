@@ -1,4 +1,5 @@
-//! The demand registry of one wallet: readers register demand, the worker publishes progress.
+//! What the readers of one wallet share with its worker: readers register demand, the worker
+//! publishes progress.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -33,7 +34,7 @@ struct Demands {
 
 /// The demand registry of one wallet; at most one worker serves it.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct WalletLoad {
     pub(super) wallet: Wallet,
     pub(super) priority: Arc<Priority>,
     demands: Mutex<Demands>,
@@ -45,11 +46,11 @@ pub(super) struct Board {
 /// A reader's demand; dropping it withdraws the demand, which stops loads that only it required.
 #[derive(Debug)]
 pub(super) struct DemandGuard {
-    pub(super) board: Arc<Board>,
+    pub(super) load: Arc<WalletLoad>,
     number: u64,
 }
 
-impl Board {
+impl WalletLoad {
     pub(super) fn new(wallet: Wallet) -> Self {
         Self {
             wallet,
@@ -73,7 +74,7 @@ impl Board {
         if demand != Demand::default() {
             self.changed.notify_one();
         }
-        DemandGuard { board: Arc::clone(self), number }
+        DemandGuard { load: Arc::clone(self), number }
     }
 
     /// Sets the background demand, which is for all heights until it expires.
@@ -120,7 +121,7 @@ impl Board {
         self.closed.is_cancelled()
     }
 
-    /// Ready once the board is closed.
+    /// Ready once the load is closed.
     pub(super) async fn closed(&self) {
         self.closed.cancelled().await;
     }
@@ -170,30 +171,30 @@ impl Board {
 
 impl DemandGuard {
     pub(super) fn update(&self, change: impl FnOnce(&mut Demand)) {
-        let mut demands = lock(&self.board.demands);
+        let mut demands = lock(&self.load.demands);
         let Some(demand) = demands.readers.get_mut(&self.number) else { return };
         let before = *demand;
         change(demand);
         let changed = *demand != before;
         drop(demands);
         if changed {
-            self.board.changed.notify_one();
+            self.load.changed.notify_one();
         }
     }
 }
 
 impl Drop for DemandGuard {
     fn drop(&mut self) {
-        let mut demands = lock(&self.board.demands);
+        let mut demands = lock(&self.load.demands);
         let demand = demands.readers.remove(&self.number);
         let concerns_worker = demand.is_some_and(|demand| demand != Demand::default())
             || demands.background.is_some();
         if demands.readers.is_empty() {
-            self.board.priority.set_interactive(false);
+            self.load.priority.set_interactive(false);
         }
         drop(demands);
         if concerns_worker {
-            self.board.changed.notify_one();
+            self.load.changed.notify_one();
         }
     }
 }
