@@ -93,7 +93,7 @@ defaults! {
         /// Anchors kept per wallet.
         pub anchors_max: usize = 64,
         /// Counts of filtered rows that are cached for later pages.
-        pub tallies_kept_max: usize = 256,
+        pub match_counts_kept_max: usize = 256,
         /// How often counted usage is written.
         pub usage_flush_every: Duration = Duration::from_millis(500),
         /// (key, wallet) pairs whose delivered ranges stay cached after they were written; a pair

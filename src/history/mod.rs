@@ -8,20 +8,19 @@ mod audit;
 mod backfill;
 mod capacity;
 mod chains;
+mod chunk_join;
 mod error;
 mod estimate;
 mod explain;
 mod failure_run;
 mod following;
-mod holding;
 mod ingest;
 mod late;
 mod limits;
 mod maintenance;
 mod metrics;
-mod moves;
+mod movements;
 mod names;
-mod neighbours;
 mod plan;
 mod proven;
 mod read_task;
@@ -33,6 +32,7 @@ mod tasks;
 mod usage;
 mod walk;
 mod wallet_load;
+mod wallet_lock;
 mod worker;
 mod workers;
 
@@ -53,7 +53,7 @@ pub use explain::Explained;
 pub use limits::{AuditLimits, HistoryLimits};
 pub use maintenance::{Load, Status};
 pub use metrics::{Counter, HistoryMetrics, Values};
-pub use moves::{Moved, Moves, Sum};
+pub use movements::{Moved, Moves, Sum};
 pub use report::{CoverageReport, SpanReport};
 pub use sharing::Sharing;
 pub use tasks::Tasks;
@@ -103,7 +103,7 @@ struct Inner {
     tasks: Tasks,
     metrics: Arc<HistoryMetrics>,
     usage: Usage,
-    tallies: walk::Tallies,
+    match_counts: walk::MatchCounts,
     row_buffers: walk::RowBuffers,
     rereads: proven::Rereads,
     audits: audit::Audits,
@@ -133,7 +133,7 @@ impl History {
             ),
             background_places: Arc::new(Semaphore::new(limits.background_loads_max)),
             metrics: Arc::default(),
-            tallies: walk::Tallies::default(),
+            match_counts: walk::MatchCounts::default(),
             row_buffers: walk::RowBuffers::default(),
             rereads: proven::Rereads::default(),
             blockless: Mutex::default(),

@@ -5,9 +5,9 @@ mod ahead;
 mod delivery;
 mod ending;
 mod live;
-mod passing;
-mod room;
-mod tally;
+mod match_count;
+mod rejected_rows;
+mod row_buffers;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,10 +24,10 @@ use crate::domain::{
 };
 use crate::store::{StoreError, View, WalletId, WalletRecord};
 use ahead::ReadAhead;
-use tally::Tally;
+use match_count::MatchCount;
 
-pub(super) use room::RowBuffers;
-pub(super) use tally::Tallies;
+pub(super) use match_count::MatchCounts;
+pub(super) use row_buffers::RowBuffers;
 
 /// How many rows a walk requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +120,7 @@ pub struct Walk {
     from_reached: bool,
     /// Counts matching rows: during delivery on a walk from the beginning, else at the end. Boxed,
     /// because thousands of streams have none.
-    tally: Option<Box<Tally>>,
+    match_count: Option<Box<MatchCount>>,
     /// The walk's end if all rows of the last look are delivered; only for pages. Boxed, because
     /// streams have none.
     page_end: Option<Box<End>>,
@@ -181,7 +181,7 @@ impl Walk {
             head_is_fixed: head.is_some(),
             seen_record: None,
             tag: request.filter.tag(),
-            tally: counts.then(Box::default),
+            match_count: counts.then(Box::default),
             live,
             verified_at: None,
             from_reached: false,
@@ -234,7 +234,7 @@ impl Walk {
         loop {
             if let Some(Ending(error)) = self.ending.clone() {
                 if !self.request.filter.is_none() {
-                    Box::pin(self.finish_tally()).await;
+                    Box::pin(self.finish_match_count()).await;
                 }
                 return Box::pin(self.end(error)).await;
             }

@@ -1,7 +1,7 @@
 //! One wallet's worker: plan, fetch, decode, write. No other task writes this wallet.
 
+mod background_permit;
 mod failing;
-mod places;
 mod reorgs;
 
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use super::anchors;
 use super::error::HistoryError;
 use super::failure_run::FailureRun;
 use super::following::Standing;
-use super::holding::{LockState, WalletLock};
 use super::ingest::{Ingest, IngestError};
 use super::plan::{CheckAge, Demand, Next, PlanInput, plan, reachable_gap, run_ahead};
 use super::proven::{knows_accounts, next_reread};
 use super::read_task::{self, ReadTask, StoredChunk};
 use super::tasks::after;
 use super::wallet_load::WalletLoad;
-use super::{Inner, Result, neighbours};
+use super::wallet_lock::{LockState, WalletLock};
+use super::{Inner, Result, chunk_join};
 use crate::decode;
 use crate::domain::{Doubts, Gap, Height, Span, UnixMillis, Way};
 use crate::rpc::Lane;
@@ -535,7 +535,7 @@ impl Worker {
         }
         let mut read = ingest.decode(raw).await;
         if let Some(read_task) = read_tasks.get_mut(at).filter(|_| reread.is_none()) {
-            read = neighbours::join_below(&ingest, read_task, read).await;
+            read = chunk_join::join_below(&ingest, read_task, read).await;
         }
         let (low, reached) = (read.raw.low, read.reached());
         let news = StoredChunk::of(&read.raw, left_out);

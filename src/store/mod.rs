@@ -33,7 +33,7 @@ mod job;
 mod journal;
 mod key;
 mod listing;
-mod passing;
+mod rejected_rows;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod prices;

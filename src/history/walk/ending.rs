@@ -108,8 +108,8 @@ impl Walk {
         let view = self.inner.view()?;
         let none = End { complete: false, more: true, trade_count: 0, first_trade: None, error };
         if !self.request.filter.is_none() {
-            let tally = self.tally.as_deref().copied().unwrap_or_default();
-            return Ok(self.filtered_summary(&tally, none).await);
+            let match_count = self.match_count.as_deref().copied().unwrap_or_default();
+            return Ok(self.filtered_summary(&match_count, none).await);
         }
         let Some(record) = self.record(&view).await? else { return Ok(none) };
         let Some(head) = self.head.filter(|_| !self.live) else {

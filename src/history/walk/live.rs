@@ -57,7 +57,7 @@ impl Walk {
         self.verified_at = None;
         self.position = newest.map_or(Position::Start, Position::After);
         self.live = true;
-        self.tally = None;
+        self.match_count = None;
         self.demand.update(|demand| *demand = Demand { follows: true, ..Demand::default() });
         Ok(Some(Rows::default()))
     }

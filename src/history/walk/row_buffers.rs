@@ -17,10 +17,10 @@ impl RowBuffers {
     }
 
     /// Returns a buffer from [`RowBuffers::take`].
-    pub(super) fn put(&self, room: Rows) {
+    pub(super) fn put(&self, buffer: Rows) {
         let mut kept = lock(&self.0);
         if kept.len() < BUFFERS_KEPT_MAX {
-            kept.push(room);
+            kept.push(buffer);
         }
     }
 }

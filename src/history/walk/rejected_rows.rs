@@ -55,8 +55,8 @@ impl Walk {
         self.position = Position::After(last);
         self.passed = self.passed.map(|passed| passed.saturating_add(rows));
         self.left = self.left.saturating_sub(delivered);
-        if let Some(tally) = &mut self.tally {
-            tally.pass(last, (rows, delivered));
+        if let Some(match_count) = &mut self.match_count {
+            match_count.pass(last, (rows, delivered));
         }
     }
 

@@ -16,7 +16,7 @@ const ROUNDS_MAX: u32 = 3;
 
 /// The count of matching rows from a walk's head down to a position.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Tally {
+pub(super) struct MatchCount {
     below: Position,
     /// Number of stored rows when the count began; 0 if unknown.
     stored: u64,
@@ -35,7 +35,7 @@ pub(super) struct Tally {
     is_restarted: bool,
 }
 
-impl Tally {
+impl MatchCount {
     /// Counts rows down to `last`, of which `matched` match: all or none.
     pub(super) fn pass(&mut self, last: TradeKey, (rows, matched): (u64, u64)) {
         self.below = Position::After(last);
@@ -49,7 +49,7 @@ impl Tally {
 
 /// A count is valid only for one state of a wallet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct TallyKey {
+struct MatchCountKey {
     wallet: WalletId,
     epoch: u64,
     head: Height,
@@ -58,30 +58,30 @@ struct TallyKey {
 
 /// Recent counts, each with the wallet's number of rows at that time.
 #[derive(Debug, Default)]
-pub(in crate::history) struct Tallies(Mutex<HashMap<TallyKey, (Tally, u64)>>);
+pub(in crate::history) struct MatchCounts(Mutex<HashMap<MatchCountKey, (MatchCount, u64)>>);
 
-impl Tallies {
-    fn find(&self, key: &TallyKey, rows: u64) -> Option<Tally> {
+impl MatchCounts {
+    fn find(&self, key: &MatchCountKey, rows: u64) -> Option<MatchCount> {
         let kept = lock(&self.0);
         // An unfinished count is used even if rows were added: those below it are still counted,
         // and those above it are noticed when it is finished.
         kept.get(key)
-            .filter(|(tally, at)| !tally.is_finished || *at == rows)
-            .map(|(tally, _)| *tally)
+            .filter(|(match_count, at)| !match_count.is_finished || *at == rows)
+            .map(|(match_count, _)| *match_count)
     }
 
-    fn keep(&self, key: TallyKey, tally: Tally, rows: u64, max: usize) {
+    fn keep(&self, key: MatchCountKey, match_count: MatchCount, rows: u64, max: usize) {
         let mut kept = lock(&self.0);
         if kept.len() >= max && !kept.contains_key(&key) {
             kept.clear();
         }
-        kept.insert(key, (tally, rows));
+        kept.insert(key, (match_count, rows));
     }
 }
 
 impl Walk {
     /// Counts down to the end of the covered run. Cancel safe.
-    pub(super) async fn finish_tally(&mut self) {
+    pub(super) async fn finish_match_count(&mut self) {
         let mut rounds = 0;
         while !self.inner.tasks.is_cancelled() {
             match self.count_slice().await {
@@ -104,20 +104,20 @@ impl Walk {
         let Some((record, head)) = found else { return Ok(true) };
         let Some(floor) = record.coverage.run_low(head) else { return Ok(true) };
         let limits = &self.inner.limits;
-        let key = self.tally_key(&record, head);
-        let kept = self.inner.tallies.find(&key, record.count);
-        let begun = || Tally { stored: record.count, ..Tally::default() };
-        let mut tally = kept.or(self.tally.as_deref().copied()).unwrap_or_else(begun);
-        tally.is_finished &= tally.rows_when_finished == record.count;
+        let key = self.match_count_key(&record, head);
+        let kept = self.inner.match_counts.find(&key, record.count);
+        let begun = || MatchCount { stored: record.count, ..MatchCount::default() };
+        let mut match_count = kept.or(self.match_count.as_deref().copied()).unwrap_or_else(begun);
+        match_count.is_finished &= match_count.rows_when_finished == record.count;
         let mut is_done = true;
-        if !tally.is_finished {
-            let from = match tally.below {
+        if !match_count.is_finished {
+            let from = match match_count.below {
                 Position::Start => self.start_position(&view, &record, head).await?,
-                Position::After(_) => tally.below,
+                Position::After(_) => match_count.below,
             };
             let rejected = self.rejected(&view, record.id, (from, floor))?;
             if let Some((last, passed)) = rejected {
-                tally.pass(last, (u64::try_from(passed).unwrap_or(u64::MAX), 0));
+                match_count.pass(last, (u64::try_from(passed).unwrap_or(u64::MAX), 0));
             }
             let from = rejected.map_or(from, |(last, _)| Position::After(last));
             let mut rows = view.rows(record.id, from, floor, limits.rows_per_step_max).await?;
@@ -125,34 +125,42 @@ impl Walk {
             let ended = self.cut_at_from(&mut rows);
             for row in rows.iter() {
                 let matched = u64::from(self.request.filter.matches(row));
-                tally.pass(row.bare.key, (1, matched));
+                match_count.pass(row.bare.key, (1, matched));
             }
             let is_last = is_last || ended;
-            tally.is_finished = is_last
+            match_count.is_finished = is_last
                 && (floor == 0
                     || self.from_reached
                     || self.is_from_reached(&view, &record, (head, floor)).await?);
-            tally.rows_when_finished = record.count;
-            if tally.is_finished && self.has_missed_rows(&tally, &view, &record).await? {
+            match_count.rows_when_finished = record.count;
+            if match_count.is_finished && self.has_missed_rows(&match_count, &view, &record).await?
+            {
                 // If rows are added during the second count as well, the next request counts again.
-                let is_restarted = tally.is_restarted;
-                let anew = Tally { is_restarted: !is_restarted, ..begun() };
-                self.inner.tallies.keep(key, anew, record.count, limits.tallies_kept_max);
-                self.tally = Some(Box::new(anew));
+                let is_restarted = match_count.is_restarted;
+                let anew = MatchCount { is_restarted: !is_restarted, ..begun() };
+                self.inner.match_counts.keep(key, anew, record.count, limits.match_counts_kept_max);
+                self.match_count = Some(Box::new(anew));
                 return Ok(is_restarted);
             }
-            self.inner.tallies.keep(key, tally, record.count, limits.tallies_kept_max);
-            is_done = tally.is_finished || is_last;
+            self.inner.match_counts.keep(
+                key,
+                match_count,
+                record.count,
+                limits.match_counts_kept_max,
+            );
+            is_done = match_count.is_finished || is_last;
         }
-        tally.was_proved = self.inner.doubt(&record, head).is_none();
-        self.tally = Some(Box::new(tally));
+        match_count.was_proved = self.inner.doubt(&record, head).is_none();
+        self.match_count = Some(Box::new(match_count));
         Ok(is_done)
     }
 
     /// Whether a finished count's heights were in doubt and are proved now.
     async fn is_proved_since(&self) -> bool {
-        let was_open =
-            self.tally.as_deref().is_some_and(|tally| tally.is_finished && !tally.was_proved);
+        let was_open = self
+            .match_count
+            .as_deref()
+            .is_some_and(|match_count| match_count.is_finished && !match_count.was_proved);
         was_open && self.doubt().await.is_none()
     }
 
@@ -160,44 +168,48 @@ impl Walk {
     /// slices.
     async fn has_missed_rows(
         &self,
-        tally: &Tally,
+        match_count: &MatchCount,
         view: &View,
         record: &WalletRecord,
     ) -> Result<bool> {
-        let Some(head) = self.head.filter(|_| tally.stored != record.count) else {
+        let Some(head) = self.head.filter(|_| match_count.stored != record.count) else {
             return Ok(false);
         };
         let counted_rows = if self.request.filter.is_timed() {
-            self.count_before(view, record, (head, tally.below), tally.counted_rows).await?
+            self.count_before(view, record, (head, match_count.below), match_count.counted_rows)
+                .await?
         } else {
             count_below(view, record, head).await?
         };
-        Ok(tally.counted_rows != counted_rows)
+        Ok(match_count.counted_rows != counted_rows)
     }
 
-    fn tally_key(&self, record: &WalletRecord, head: Height) -> TallyKey {
+    fn match_count_key(&self, record: &WalletRecord, head: Height) -> MatchCountKey {
         let filter = self.request.filter.clone();
-        TallyKey { wallet: record.id, epoch: record.epoch, head, filter }
+        MatchCountKey { wallet: record.id, epoch: record.epoch, head, filter }
     }
 
-    pub(super) async fn filtered_summary(&self, tally: &Tally, none: End) -> End {
-        let more = tally.last.is_some_and(|last| match self.position {
+    pub(super) async fn filtered_summary(&self, match_count: &MatchCount, none: End) -> End {
+        let more = match_count.last.is_some_and(|last| match self.position {
             Position::Start => true,
             Position::After(key) => key < last,
         });
         let is_cut = none.error.is_some() && more;
         let mut doubt = self.doubt().await;
-        if doubt.is_none() && tally.is_finished && !more {
+        if doubt.is_none() && match_count.is_finished && !more {
             doubt = self.changed_error().await;
         }
-        let complete =
-            tally.is_finished && tally.was_proved && !self.live && !is_cut && doubt.is_none();
-        let error = none.error.or(doubt.filter(|_| tally.is_finished && !more));
+        let complete = match_count.is_finished
+            && match_count.was_proved
+            && !self.live
+            && !is_cut
+            && doubt.is_none();
+        let error = none.error.or(doubt.filter(|_| match_count.is_finished && !more));
         End {
             complete,
             more: more || !complete,
-            trade_count: tally.matched,
-            first_trade: tally.last.filter(|_| complete).map(|key| key.time),
+            trade_count: match_count.matched,
+            first_trade: match_count.last.filter(|_| complete).map(|key| key.time),
             error: error.filter(|_| !complete),
         }
     }
