@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, IsTerminal as _, Seek as _, SeekFrom, StdoutLock, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::destination::Destination;
@@ -24,9 +25,17 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// Opens a partial file that no other call has open: two would mix their rows in it.
 fn alone(part: &Path, options: &mut OpenOptions) -> io::Result<Result<File, CliError>> {
-    let file = options.write(true).open(part)?;
-    // A file system without locks has none of these errors. A part that is gone was just finished.
-    let is_taken = matches!(file.try_lock(), Err(TryLockError::WouldBlock)) || !part.exists();
+    locked(options.write(true).open(part)?, part)
+}
+
+fn locked(file: File, part: &Path) -> io::Result<Result<File, CliError>> {
+    // A file system without locks has none of these errors.
+    let is_open = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+    // A part that was finished since it was opened has the final name now, and a third call may
+    // have begun another one.
+    let own = file.metadata()?;
+    let is_same = |found: fs::Metadata| (found.dev(), found.ino()) == (own.dev(), own.ino());
+    let is_taken = is_open || !fs::metadata(part).is_ok_and(is_same);
     let wait = "another call writes it: wait for that one, or name another file";
     let taken = || CliError::plain(format!("{}: {wait}", part.display()));
     Ok(if is_taken { Err(taken()) } else { Ok(file) })
@@ -154,5 +163,22 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "first");
         open().unwrap().keep().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "");
+    }
+
+    /// A second call opens the part, the first one ends before it is locked, a third one begins.
+    #[test]
+    fn a_part_that_was_finished_before_it_was_locked_is_not_emptied() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trades.csv");
+        let open = || Target::open(&Destination::File(path.clone()));
+        let mut first = open().unwrap();
+        first.write_all(b"first").unwrap();
+        let part = with_suffix(&path, PART_SUFFIX);
+        let second = OpenOptions::new().write(true).open(&part).unwrap();
+        first.keep().unwrap();
+        let third = open().unwrap();
+        assert!(locked(second, &part).unwrap().is_err());
+        third.discard();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "first");
     }
 }
