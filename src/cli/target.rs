@@ -1,9 +1,13 @@
 //! The output of a command: stdout, a pipe or device, or a file that appears only when complete.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, BufWriter, IsTerminal as _, Seek as _, SeekFrom, StdoutLock, Write};
+use std::io::{
+    self, BufWriter, IsTerminal as _, Read as _, Seek as _, SeekFrom, StdoutLock, Write,
+};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+use flate2::{Crc, CrcReader};
 
 use super::destination::Destination;
 use super::errors::CliError;
@@ -14,7 +18,15 @@ const PART_SUFFIX: &str = ".part";
 pub(super) enum Target {
     Stdout(BufWriter<StdoutLock<'static>>),
     Straight(BufWriter<File>),
-    File { writer: BufWriter<File>, part: PathBuf, path: PathBuf },
+    File { writer: BufWriter<File>, sum: Crc, part: PathBuf, path: PathBuf },
+}
+
+/// What of a file is complete.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Synced {
+    pub(super) bytes: u64,
+    /// CRC-32 of these bytes, if known.
+    pub(super) crc: Option<u32>,
 }
 
 pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -54,33 +66,39 @@ impl Target {
                 let error = CliError::file("create", &part);
                 let file = alone(&part, OpenOptions::new().create(true)).map_err(&error)??;
                 file.set_len(0).map_err(error)?;
-                Ok(Self::File { writer: BufWriter::new(file), part, path: path.to_owned() })
+                let (writer, sum) = (BufWriter::new(file), Crc::new());
+                Ok(Self::File { writer, sum, part, path: path.to_owned() })
             }
         }
     }
 
     /// Reopens the partial file of an earlier call, truncated to the bytes that are complete.
-    pub(super) fn reopen(path: &Path, bytes: u64) -> Result<Self, CliError> {
+    pub(super) fn reopen(path: &Path, synced: Synced) -> Result<Self, CliError> {
         let part = with_suffix(path, PART_SUFFIX);
         let error = CliError::file("go on with", &part);
-        let mut file = alone(&part, &mut OpenOptions::new()).map_err(&error)??;
-        let found = file.metadata().map_err(&error)?.len();
-        if found < bytes {
-            let what = format!("{} is shorter than it was: begin without --resume", part.display());
+        let mut file = alone(&part, OpenOptions::new().read(true)).map_err(&error)??;
+        let mut reader = CrcReader::new((&file).take(synced.bytes));
+        let found = io::copy(&mut reader, &mut io::sink()).map_err(&error)?;
+        let mut sum = Crc::new();
+        sum.combine(reader.crc());
+        if found < synced.bytes || synced.crc.is_some_and(|crc| crc != sum.sum()) {
+            let how = if found < synced.bytes { "shorter than" } else { "not what" };
+            let what = format!("{} is {how} it was: begin without --resume", part.display());
             return Err(CliError::plain(what));
         }
-        file.set_len(bytes).map_err(&error)?;
+        file.set_len(synced.bytes).map_err(&error)?;
         file.seek(SeekFrom::End(0)).map_err(error)?;
-        Ok(Self::File { writer: BufWriter::new(file), part, path: path.to_owned() })
+        Ok(Self::File { writer: BufWriter::new(file), sum, part, path: path.to_owned() })
     }
 
-    /// Syncs the file to disk and returns its length.
-    pub(super) fn sync(&mut self) -> Result<u64, CliError> {
+    /// Syncs the file to disk.
+    pub(super) fn sync(&mut self) -> Result<Synced, CliError> {
         self.flush().map_err(CliError::Output)?;
-        let Self::File { writer, .. } = self else { return Ok(0) };
+        let Self::File { writer, sum, .. } = self else { return Ok(Synced::default()) };
         let file = writer.get_ref();
         file.sync_data().map_err(CliError::Output)?;
-        Ok(file.metadata().map_err(CliError::Output)?.len())
+        let bytes = file.metadata().map_err(CliError::Output)?.len();
+        Ok(Synced { bytes, crc: Some(sum.sum()) })
     }
 
     pub(super) fn is_terminal(&self) -> bool {
@@ -94,7 +112,7 @@ impl Target {
     /// Syncs the file and gives it its final name.
     pub(super) fn keep(mut self) -> Result<(), CliError> {
         self.flush().map_err(CliError::Output)?;
-        if let Self::File { writer, part, path } = self {
+        if let Self::File { writer, part, path, .. } = self {
             let error = CliError::file("write", &path);
             writer.get_ref().sync_all().map_err(&error)?;
             fs::rename(part, &path).map_err(error)?;
@@ -115,7 +133,12 @@ impl Write for Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stdout(to) => to.write(bytes),
-            Self::Straight(to) | Self::File { writer: to, .. } => to.write(bytes),
+            Self::Straight(to) => to.write(bytes),
+            Self::File { writer, sum, .. } => {
+                let written = writer.write(bytes)?;
+                sum.update(bytes.get(..written).unwrap_or(bytes));
+                Ok(written)
+            }
         }
     }
 
@@ -155,7 +178,7 @@ mod tests {
         let open = || Target::open(&Destination::File(path.clone()));
         let mut first = open().unwrap();
         first.write_all(b"first").unwrap();
-        for second in [open(), Target::reopen(&path, 0)] {
+        for second in [open(), Target::reopen(&path, Synced::default())] {
             let error = second.err().unwrap().report();
             assert!(error.contains("another call writes it"), "{error}");
         }

@@ -1,7 +1,8 @@
 //! Writes a history in one format, with checkpoints from which an interrupted call can resume.
 //!
-//! The side file `FILE.resume` next to `FILE.part` holds the subject, the number of bytes that are
-//! complete and the cursor at their end. A resumed call truncates the file to those bytes.
+//! The side file `FILE.resume` next to `FILE.part` holds the subject, number and checksum of the
+//! bytes that are complete, and the cursor at their end. A resumed call truncates the file to
+//! those bytes.
 
 mod parquet;
 mod plain;
@@ -20,7 +21,7 @@ use super::output::RowSink;
 use crate::cli::args::Format;
 use crate::cli::errors::CliError;
 use crate::cli::output::{Encode, Ending, State, TradeLine};
-use crate::cli::target::{Target, with_suffix};
+use crate::cli::target::{Synced, Target, with_suffix};
 use parquet::Parquet;
 use plain::Plain;
 use tax::{Layout, Tax};
@@ -45,6 +46,9 @@ struct Checkpoint {
     cursor: String,
     rows: u64,
     bytes: u64,
+    /// CRC-32 of these bytes; missing in files of earlier versions.
+    #[serde(default)]
+    crc: Option<u32>,
     /// Time of the last row; missing in files of earlier versions.
     #[serde(default)]
     oldest: Option<String>,
@@ -124,7 +128,7 @@ impl Export {
         let mut encoder = encoder(subject, false);
         encoder.restore(saved.state, saved.rows);
         Ok(Some(Self {
-            target: Target::reopen(path, saved.bytes)?,
+            target: Target::reopen(path, Synced { bytes: saved.bytes, crc: saved.crc })?,
             subject: saved.subject,
             encoder,
             has_begun: true,
@@ -199,12 +203,13 @@ impl Export {
         else {
             return Ok(());
         };
-        let bytes = self.target.sync()?;
+        let Synced { bytes, crc } = self.target.sync()?;
         let checkpoint = Checkpoint {
             subject: self.subject.clone(),
             cursor: cursor.clone(),
             rows: self.rows,
             bytes,
+            crc,
             oldest: self.oldest.clone(),
             state,
         };
@@ -314,6 +319,34 @@ mod tests {
         drop(export);
         let again = Export::resume(&subject, &path, |cursor| cursor == "c1").unwrap().unwrap();
         assert_eq!((again.written(), again.cursor()), (2, Some("c1".to_owned())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_part_that_was_changed_is_not_continued() {
+        let (_temp, path, subject, mut export) = noted(Format::Csv).await;
+        tokio::time::advance(CHECKPOINT_EVERY).await;
+        export.rows(vec![row()], "c2").unwrap();
+        drop(export);
+        let again = || Export::resume(&subject, &path, |_| true);
+        // A resumed export counts on, from what it found.
+        let mut export = again().unwrap().unwrap();
+        tokio::time::advance(CHECKPOINT_EVERY).await;
+        export.rows(vec![row()], "c3").unwrap();
+        drop(export);
+        assert_eq!(again().unwrap().unwrap().written(), 4);
+
+        let (part, side) = (with_suffix(&path, ".part"), with_suffix(&path, RESUME_SUFFIX));
+        let mut bytes = fs::read(&part).unwrap();
+        bytes[3] ^= 1;
+        fs::write(&part, bytes).unwrap();
+        let error = again().err().unwrap().report();
+        assert!(error.contains("is not what it was: begin without --resume"), "{error}");
+        // Earlier versions noted no checksum.
+        let mut noted: serde_json::Value =
+            serde_json::from_slice(&fs::read(&side).unwrap()).unwrap();
+        noted.as_object_mut().unwrap().remove("crc").unwrap();
+        fs::write(&side, noted.to_string()).unwrap();
+        assert_eq!(again().unwrap().unwrap().written(), 4);
     }
 
     /// Its last call reads no row at all.
