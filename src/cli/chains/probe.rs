@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::decode::evm::TRANSFER;
 use crate::domain::Family;
 use crate::registry::{Chain, Finality};
 use crate::rpc::{CallOptions, Pool, UpstreamError};
@@ -16,9 +17,6 @@ const SOLANA_OWNER: &str = "vines1vzrYbzLMRdu58ou5XTby4qAqVRLmqo36NKPTg";
 const SOLANA_TOKENS: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
 /// Blocks of a log query that a node for histories should accept.
 const LOG_BLOCKS: u64 = 10_000;
-/// keccak256 of `Transfer(address,address,uint256)`.
-pub(super) const TRANSFER: &str =
-    "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
@@ -160,7 +158,7 @@ impl ProbeTarget {
         let number = head.as_ref().ok().and_then(|text| hex_number(text)).unwrap_or(LOG_BLOCKS);
         let from = format!("{:#x}", number.saturating_sub(LOG_BLOCKS));
         let query = json!({"fromBlock": from, "toBlock": format!("{number:#x}"),
-                           "topics": [TRANSFER, nothing, nothing]});
+                           "topics": [transfer_topic(), nothing, nothing]});
         let logs = self.call("eth_getLogs", json!([query])).await;
         let zero = format!("0x{}", "0".repeat(40));
         let state = self.call("eth_getBalance", json!([zero, "0x1"])).await;
@@ -269,6 +267,23 @@ fn known(answer: Result<Box<RawValue>, String>) -> Result<String, String> {
     }
 }
 
+pub(super) fn transfer_topic() -> String {
+    format!("0x{}", hex::encode(TRANSFER))
+}
+
 fn hex_number(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// EIP-20 names the event; its topic is the Keccak-256 hash of the text.
+    #[test]
+    fn transfers_are_asked_for_by_the_topic_of_their_event() {
+        use sha3::{Digest as _, Keccak256};
+        let hash = Keccak256::digest("Transfer(address,address,uint256)");
+        assert_eq!(transfer_topic(), format!("0x{}", hex::encode(hash)));
+    }
 }

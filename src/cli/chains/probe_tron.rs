@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::probe::{Finding, ProbeTarget, TRANSFER, error_text};
+use super::probe::{Finding, ProbeTarget, error_text, transfer_topic};
 use crate::rpc::{Ask, Reply, ReplyClass, UpstreamError};
 use crate::sources::{tron_reading, tron_rpc_reading};
 
@@ -114,7 +114,7 @@ impl ProbeTarget {
         let nothing = format!("0x{}", "0".repeat(64));
         let low = head.saturating_sub(LOG_BLOCKS - 1);
         let query = json!({"fromBlock": format!("{low:#x}"), "toBlock": format!("{head:#x}"),
-                           "topics": [TRANSFER, nothing, nothing]});
+                           "topics": [transfer_topic(), nothing, nothing]});
         self.tron_rpc("eth_getLogs", json!([query])).await.map(|_| "offered".to_owned())
     }
 
