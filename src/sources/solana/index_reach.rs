@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::{SolanaSource, is_refusal, wire};
@@ -410,14 +411,24 @@ fn call(list: IndexedList, busy: &BusyAccount) -> Call {
     }
 }
 
+#[derive(Deserialize)]
+struct FullPage {
+    data: Vec<Slotted>,
+}
+
+#[derive(Deserialize)]
+struct Slotted {
+    slot: Height,
+}
+
 fn slots(list: IndexedList, raw: &RawValue) -> Option<Vec<Height>> {
     match list {
         IndexedList::Signatures => {
             Some(wire::signatures(raw)?.into_iter().map(|entry| entry.slot).collect())
         }
         IndexedList::FullPages => {
-            let page: Value = serde_json::from_str(raw.get()).ok()?;
-            page.get("data")?.as_array()?.iter().map(|row| row.get("slot")?.as_u64()).collect()
+            let page: FullPage = serde_json::from_str(raw.get()).ok()?;
+            Some(page.data.into_iter().map(|row| row.slot).collect())
         }
     }
 }
@@ -499,6 +510,20 @@ mod tests {
         assert!(!reach.is_presumed((EndpointId(2), OF.1), 971, 30));
         tokio::time::advance(SHOWN_FOR).await;
         assert!(is_taken(1_006), "the other one shows no more");
+    }
+
+    #[test]
+    fn the_slots_of_a_page_are_read_and_nothing_else_of_it() {
+        let read = |text: &str| {
+            slots(IndexedList::FullPages, &RawValue::from_string(text.to_owned()).unwrap())
+        };
+        let page =
+            r#"{"data": [{"slot": 7, "fee": 1e999, "err": null}, {"slot": 5}], "x": 1}"#;
+        assert_eq!(read(page), Some(vec![7, 5]));
+        assert_eq!(read(r#"{"data": []}"#), Some(Vec::new()));
+        for broken in [r#"{"data": [{"slot": -1}]}"#, r#"{"data": [{}]}"#, "{}", "null"] {
+            assert_eq!(read(broken), None, "{broken}");
+        }
     }
 
     #[test]
