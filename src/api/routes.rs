@@ -48,13 +48,13 @@ fn answered(current: &Current, target: fn(&str) -> RouteTarget) -> BoxedFilter<(
         .boxed()
 }
 
-/// A path may end with one slash. Empty segments lead nowhere; segments are not decoded.
+/// A path may end with one slash. Of empty segments only an address, or what stands behind it, is
+/// refused as such; segments are not decoded.
 fn target(path: &str) -> RouteTarget {
     let path = path.strip_prefix('/').unwrap_or(path);
     let segments: Vec<&str> = path.strip_suffix('/').unwrap_or(path).split('/').collect();
     match segments.as_slice() {
         _ if path.is_empty() => RouteTarget::Page,
-        segments if segments.contains(&"") => RouteTarget::Unknown,
         ["v1", segments @ ..] | ["api", "v1", segments @ ..] => versioned(segments),
         ["openapi.json"] => RouteTarget::OpenApi,
         ["docs"] => RouteTarget::Docs,
@@ -62,7 +62,7 @@ fn target(path: &str) -> RouteTarget {
         ["healthz"] => RouteTarget::Health,
         ["readyz"] => RouteTarget::Ready,
         ["metrics"] => RouteTarget::Metrics,
-        &["page", version, name] => {
+        &["page", version, name] if ![version, name].contains(&"") => {
             RouteTarget::PageFile { version: version.to_owned(), name: name.to_owned() }
         }
         _ => RouteTarget::Unknown,
@@ -94,6 +94,7 @@ mod tests {
         let history = |address: &str| RouteTarget::History(address.to_owned());
         assert_eq!(target("/v1/wallets/a%2Fb/history"), history("a%2Fb"));
         assert_eq!(target("/api/v1/wallets/a/history/"), history("a"));
+        assert_eq!(target("/v1/wallets//history"), history(""));
         assert_eq!((target("/"), target("/docs/")), (RouteTarget::Page, RouteTarget::Docs));
         let nowhere = [
             "//",
@@ -105,7 +106,8 @@ mod tests {
             "/v1/",
             "/v1//chains",
             "/v1/chains//",
-            "/v1/wallets//history",
+            "/v1//wallets/a/history",
+            "/v1/wallets/a/history//",
             "/v1/wallets/a/history/b",
             "/wallets/a/history",
             "/V1/chains",

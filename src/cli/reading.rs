@@ -234,7 +234,8 @@ impl<'a> WalletReading<'a> {
 }
 
 pub(super) fn parse_address(chain: &Chain, text: &str) -> Result<Address, CliError> {
-    Address::parse(chain.family, text).map_err(|error| CliError::Usage(format!("{text}: {error}")))
+    let name = if text.trim().is_empty() { "the wallet's address" } else { text };
+    Address::parse(chain.family, text).map_err(|error| CliError::Usage(format!("{name}: {error}")))
 }
 
 fn outcome(end: End, cursor: String, limit: Option<u64>, written: u64) -> Outcome {
@@ -278,5 +279,15 @@ mod tests {
         };
         assert!(matches!(short(3), Some(CliError::Incomplete(_))), "they are gone on with");
         assert!(matches!(short(0), Some(CliError::Failed { .. })), "there are none");
+    }
+
+    #[test]
+    fn an_empty_address_is_named_in_the_error() {
+        let registry = Registry::embedded().unwrap();
+        let chain = registry.chain_named("sol").unwrap();
+        for text in ["", " "] {
+            let error = parse_address(chain, text).unwrap_err().report();
+            assert!(error.contains("the wallet's address: a Solana address is"), "{error}");
+        }
     }
 }

@@ -42,6 +42,7 @@ async fn wrong_requests_get_an_error_that_names_the_fault() {
         (format!("/v1/wallets/{address}/history?chain=tron"), "invalid_address", "begins with T"),
         (format!("/v1/wallets/{}b/history?chain=eth", &EVM[..41]), "invalid_address", "EIP-55"),
         ("/v1/wallets/%ff/history".into(), "invalid_address", "UTF-8"),
+        ("/v1/wallets//history".into(), "invalid_address", "parameter address"),
         (format!("/v1/wallets/{address}/history?chain=doge"), "unknown_chain", "\"doge\""),
         (format!("/v1/wallets/{address}/history?chain=x"), "unknown_chain", "sol, eth, base, bsc"),
         (format!("/v1/wallets/{address}/history?limit=1.5"), "invalid_limit", "integer"),
