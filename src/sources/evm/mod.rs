@@ -57,7 +57,7 @@ mod portal_traces;
 mod portal_window;
 mod portal_wire;
 mod prices;
-mod ranges;
+pub(super) mod ranges;
 #[cfg(test)]
 mod reach_tests;
 mod reader;

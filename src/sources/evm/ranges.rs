@@ -72,7 +72,7 @@ pub(super) fn of_error(code: i64, text: &str, from: Height, to: Height) -> Optio
 }
 
 /// Whether the query timed out rather than being refused for its size.
-pub(super) fn is_time_out(code: i64, text: &str) -> bool {
+pub(in crate::sources) fn is_time_out(code: i64, text: &str) -> bool {
     let text = text.to_lowercase();
     let slow = ["timeout", "timed out", "time-out", "deadline", "too long", "time limit"];
     TIME_OUTS.contains(&code) || words::holds(&text, &slow)

@@ -182,8 +182,8 @@ impl TronSource {
             match self.oldest_event(self.events_of_pools(range), range, options).await {
                 Ok(Some(height)) => return Ok(EventLook::Shown(Witness { height, topic: None })),
                 Ok(None) => {}
-                Err(UpstreamError::Rpc { message, .. })
-                    if is_too_wide(&message) && blocks > FEW_BLOCKS =>
+                Err(UpstreamError::Rpc { code, message, .. })
+                    if is_too_wide(code, &message) && blocks > FEW_BLOCKS =>
                 {
                     blocks = FEW_BLOCKS;
                 }

@@ -386,7 +386,7 @@ impl TronSource {
                 let rows = events.iter().map(|event| row(event, wallet)).collect();
                 Ok(Answer { rows, ..Answer::default() })
             }
-            Err(error) if is_too_wide(&error.message) => {
+            Err(error) if is_too_wide(error.code, &error.message) => {
                 let range = wire::range_named(&error.message).unwrap_or(0);
                 Ok(Answer { too_much: Some(range), ..Answer::default() })
             }
@@ -433,8 +433,8 @@ fn chosen(ids: &[EndpointId], turn: u64) -> Option<EndpointId> {
 /// The range named by an error that concerns the whole request, being too large or too slow for
 /// each of its windows.
 fn whole_refused(windows: &[HeightRange], error: UpstreamError) -> Result<Option<u64>> {
-    if let UpstreamError::Rpc { message, .. } = &error
-        && is_too_wide(message)
+    if let UpstreamError::Rpc { code, message, .. } = &error
+        && is_too_wide(*code, message)
         && can_split(windows)
     {
         return Ok(wire::range_named(message));

@@ -158,7 +158,7 @@ impl TronSource {
             let (answers, endpoint) = match self.confirmed_events(&calls, high, options).await {
                 // An error of the whole request.
                 Err(UpstreamError::Rpc { code, message, endpoint }) => {
-                    let parts = smaller(&asked, &message);
+                    let parts = smaller(&asked, (code, &message));
                     left.extend(parts.ok_or(UpstreamError::Rpc { endpoint, code, message })?);
                     continue;
                 }
@@ -171,7 +171,8 @@ impl TronSource {
                         events.extend(found.into_iter().map(PoolEvent::from));
                     }
                     Err(error) => {
-                        let parts = smaller(std::slice::from_ref(range), &error.message);
+                        let parts =
+                            smaller(std::slice::from_ref(range), (error.code, &error.message));
                         left.extend(parts.ok_or_else(|| self.refused(endpoint, error))?);
                     }
                 }
@@ -230,10 +231,10 @@ impl TronSource {
 
 /// Smaller ranges if the node refuses these as too large and they can be split: of as many blocks
 /// as it names, else halves.
-fn smaller(ranges: &[Range], message: &str) -> Option<Vec<Range>> {
+fn smaller(ranges: &[Range], (code, message): (i64, &str)) -> Option<Vec<Range>> {
     let can_split = ranges.iter().any(|(low, high)| low < high);
     let named = wire::range_named(message);
-    (wire::is_too_much(message) && can_split).then(|| {
+    (wire::is_too_large(code, message) && can_split).then(|| {
         let part = |range: &Range| {
             let blocks = range.1 - range.0;
             let fits = named.filter(|named| *named <= blocks);

@@ -154,7 +154,11 @@ impl Windows {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::wire::{is_too_wide, search_reading};
     use super::*;
+    use crate::rpc::ReplyClass;
 
     fn window(low: Height, high: Height) -> HeightRange {
         HeightRange { low, high }
@@ -234,5 +238,45 @@ mod tests {
             }
         }
         assert!((3..20).contains(&refused), "{refused}");
+    }
+
+    /// Texts of java-tron and of recorded services (../shared/corpus/refusals), some of which serve
+    /// Tron too.
+    #[test]
+    fn a_search_that_may_be_answered_over_less_is_not_sent_again_unchanged() {
+        let read = |status: u16, error: &Value| {
+            let alone = json!({"jsonrpc": "2.0", "id": 1, "error": error});
+            let of = |body: &Value| search_reading(status, body.to_string().as_bytes());
+            (of(&alone), of(&json!([alone, {"jsonrpc": "2.0", "id": 2, "result": []}])))
+        };
+        for (status, code, text) in [
+            (200, -32602, "exceed max block range: 5000"),
+            (200, -32005, "query returned more than 10000 results"),
+            (200, -32003, "Response exceeds the limit of 26214400 bytes"),
+            (200, -32005, "Batch size 101 exceeds the limit of 100"),
+            (413, -32614, "eth_getLogs is limited to a 10,000 range"),
+            (200, -32000, "context deadline exceeded"),
+            (500, -32000, "query timeout exceeded"),
+            (504, -32000, "upstream error"),
+            (598, -32000, ""),
+        ] {
+            let (alone, batch) = read(status, &json!({"code": code, "message": text}));
+            let is_refused = |read: &ReplyClass| {
+                let ReplyClass::Refused { code, message } = read else { return false };
+                is_too_wide(*code, message)
+            };
+            assert!(is_refused(&alone), "{text}: {alone:?}");
+            let is_split = status == 200 && matches!(batch, ReplyClass::Good);
+            assert!(is_split || is_refused(&batch), "{text}: {batch:?}");
+        }
+        let page = "<html><head><title>timeout</title></head></html>";
+        assert!(matches!(search_reading(504, page.as_bytes()), ReplyClass::Refused { .. }));
+        assert!(matches!(search_reading(502, page.as_bytes()), ReplyClass::Again(_)));
+        let suspended = "request rate exceeded the allowed_rps(10), and the server is suspended";
+        for (status, text) in [(200, suspended), (429, "limit exceeded")] {
+            let (alone, batch) = read(status, &json!({"code": -32005, "message": text}));
+            let is_slow = |read| matches!(read, ReplyClass::SlowDown(_));
+            assert!(is_slow(alone) && is_slow(batch), "{text}");
+        }
     }
 }

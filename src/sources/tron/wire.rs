@@ -13,9 +13,9 @@ use super::seen::{SeenTx, SentTx, TxPurpose};
 use crate::decode::evm::{Account, Word};
 use crate::decode::tron::{self, Asset, ExchangeId, asset};
 use crate::domain::Height;
-use crate::rpc::classify::words;
+use crate::rpc::classify::{self, TIME_OUTS, words};
 use crate::rpc::{CallOutcome, ReplyClass, RpcError};
-use crate::sources::evm::wire as evm_wire;
+use crate::sources::evm::{ranges, wire as evm_wire};
 
 /// Fields of error answers: nodes use `Error`, the index `success` and `error`.
 #[derive(Deserialize, Default)]
@@ -39,6 +39,11 @@ const OF_REQUEST: &[&str] =
 
 /// Classifies a status and a body. An error may come with status 200.
 pub fn reading(status: u16, body: &[u8]) -> ReplyClass {
+    error_of(status, body).map_or_else(|read| read, |(code, text)| refusal(status, code, text))
+}
+
+/// Code and text of an error; what the answer is where it is none.
+fn error_of(status: u16, body: &[u8]) -> Result<(i64, String), ReplyClass> {
     // A valid answer is an object or a list; an error is never a list.
     let failed = match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => serde_json::from_slice::<Failed>(body).ok(),
@@ -49,17 +54,17 @@ pub fn reading(status: u16, body: &[u8]) -> ReplyClass {
         failed.node.is_some() || failed.success == Some(false) || failed.error.is_some()
     });
     if status < 400 && !refused {
-        return match failed {
+        return Err(match failed {
             Some(_) if serde_json::from_slice::<&RawValue>(body).is_ok() => ReplyClass::Good,
             Some(_) | None => ReplyClass::Again("an answer that is no JSON".to_owned()),
-        };
+        });
     }
     let failed = failed.unwrap_or_default();
     let code = failed.status.unwrap_or(i64::from(status));
     let text = failed.node.or(failed.error).unwrap_or_default();
     // The text may be a bare line after JSON.
     let text = if text.is_empty() { String::from_utf8_lossy(body).into_owned() } else { text };
-    refusal(status, code, text)
+    Ok((code, text))
 }
 
 /// Characters of a text that are matched. The whole text is kept: the pool masks keys before it
@@ -92,7 +97,7 @@ fn refusal(status: u16, code: i64, message: String) -> ReplyClass {
         // The answer may also be an HTML page: a node without the index returns that of Jetty.
         (404 | 405 | 410 | 501, _) => ReplyClass::NotOffered(message),
         (408 | 500.., _) => ReplyClass::Again(format!("HTTP status {status}")),
-        _ if holds(OF_REQUEST) || is_too_much(&lower) => ReplyClass::Refused { code, message },
+        _ if holds(OF_REQUEST) => ReplyClass::Refused { code, message },
         _ if holds(NOT_OFFERED) => ReplyClass::NotOffered(message),
         _ if holds(AGAIN) || holds(words::TEMPORARY) => ReplyClass::Again(message),
         _ => ReplyClass::Unknown { code, message },
@@ -460,12 +465,31 @@ pub(super) fn block_transactions(body: &[u8]) -> Option<Box<RawValue>> {
 
 /// As [`reading`], for JSON-RPC: if one call of a batch was refused for its rate, all are retried.
 pub fn rpc_reading(status: u16, body: &[u8]) -> ReplyClass {
+    answers(status, body, is_too_large)
+}
+
+/// As [`rpc_reading`], but a search that timed out is not retried unchanged.
+pub(super) fn search_reading(status: u16, body: &[u8]) -> ReplyClass {
+    answers(status, body, is_too_wide)
+}
+
+/// `is_final`: a retry unchanged gives the same error, by its code and text.
+fn answers(status: u16, body: &[u8], is_final: fn(i64, &str) -> bool) -> ReplyClass {
     #[derive(Deserialize)]
     struct Answer {
         error: Option<RpcError>,
     }
+    let class_of = |(code, message): (i64, String)| {
+        let is_final = !matches!(status, 401..=403 | 429) && is_final(code, &message);
+        if is_final {
+            ReplyClass::Refused { code, message }
+        } else {
+            refusal(status, code, message)
+        }
+    };
+    let whole = || error_of(status, body).map_or_else(|read| read, class_of);
     if status >= 400 {
-        return reading(status, body);
+        return whole();
     }
     let errors: Vec<RpcError> = match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'[') => match serde_json::from_slice::<Vec<Answer>>(body) {
@@ -475,56 +499,34 @@ pub fn rpc_reading(status: u16, body: &[u8]) -> ReplyClass {
         Some(_) => match serde_json::from_slice::<Answer>(body) {
             // An error for the whole batch.
             Ok(Answer { error: Some(RpcError { code, message }) }) => {
-                let read = refusal(status, code, message);
+                let read = class_of((code, message));
                 let ReplyClass::NotOffered(message) = read else { return read };
                 return ReplyClass::Refused { code, message };
             }
-            Ok(Answer { error: None }) | Err(_) => return reading(status, body),
+            Ok(Answer { error: None }) | Err(_) => return whole(),
         },
         None => return ReplyClass::Again("an empty answer".to_owned()),
     };
-    let class_of = |error: &RpcError| refusal(status, error.code, error.message.clone());
     let is_slow = |read: &ReplyClass| {
         matches!(read, ReplyClass::SlowDown(_) | ReplyClass::Again(_) | ReplyClass::Denied(_))
     };
-    let too_much = |error: &&RpcError| !is_too_much(&error.message);
-    errors.iter().filter(too_much).map(class_of).find(is_slow).unwrap_or(ReplyClass::Good)
+    let mut classes = errors.into_iter().map(|error| class_of((error.code, error.message)));
+    classes.find(is_slow).unwrap_or(ReplyClass::Good)
 }
 
-/// java-tron's texts for a search over too many blocks, or with too many results.
-const TOO_MUCH: &[&str] =
-    &["block range", "range limit", "too many results", "query returned more", "exceeds the limit"];
-
-pub(super) fn is_too_much(message: &str) -> bool {
-    words::holds(&message.to_lowercase(), TOO_MUCH)
+/// Whether fewer searches of events, or of smaller ranges, may be answered. Of a page only the
+/// status counts.
+pub(super) fn is_too_wide(code: i64, message: &str) -> bool {
+    let text = if message.trim_start().starts_with('<') { "" } else { message };
+    TIME_OUTS.contains(&code)
+        || classify::is_range(code, text)
+        // java-tron: "Batch size 101 exceeds the limit of 100".
+        || text.to_lowercase().contains("batch size")
 }
 
-/// The text for a search that the node or its proxy ended.
-const TOO_LONG: &str = "the search takes too long";
-const TIMEOUT_WORDS: [&str; 5] =
-    ["timeout", "timed out", "time-out", "deadline exceeded", "took too long"];
-
-/// Whether a smaller range may be answered.
-pub(super) fn is_too_wide(message: &str) -> bool {
-    message == TOO_LONG || is_too_much(message)
-}
-
-/// As [`rpc_reading`], but a search that timed out is not retried unchanged.
-pub(super) fn search_reading(status: u16, body: &[u8]) -> ReplyClass {
-    let read = rpc_reading(status, body);
-    let (ReplyClass::Again(text)
-    | ReplyClass::Unknown { message: text, .. }
-    | ReplyClass::Refused { message: text, .. }) = &read
-    else {
-        return read;
-    };
-    let is_refused = matches!(read, ReplyClass::Refused { .. });
-    let code = match status {
-        408 | 504 | 524 => i64::from(status),
-        _ if !is_refused && words::holds(&text.to_lowercase(), &TIMEOUT_WORDS) => 0,
-        _ => return read,
-    };
-    ReplyClass::Refused { code, message: TOO_LONG.to_owned() }
+/// The same without searches that took too long, which may be answered in time on a retry.
+pub(super) fn is_too_large(code: i64, message: &str) -> bool {
+    is_too_wide(code, message) && !ranges::is_time_out(code, message)
 }
 
 /// The limit that a node names: "exceed max block range: 5000".
