@@ -308,6 +308,38 @@ fn events_that_volume_is_counted_by_are_known() {
     }
 }
 
+/// `TermMax` sells the borrower's debt for the token that is lent, and mints a token that is one of
+/// its kind for the collateral.
+#[test]
+fn a_loan_that_mints_its_own_token_is_no_trade() {
+    const SWAPPED: &str =
+        "SwapExactTokenToToken(address,address,address,address,uint128,uint128,uint128)";
+    let (loans, debt) = (CCC, account("00000000000000000000000000000000000deb70"));
+    let swapped = |token, amount| {
+        let accounts = [token, BBB, ROUTER, WALLET].map(word);
+        let amounts = [amount, 7, 0].map(number);
+        log(POOL, SWAPPED, &[], &[&accounts[..], &amounts[..]].concat())
+    };
+    let minted = log(
+        loans,
+        "Transfer(address,address,uint256)",
+        &[word(ZERO), word(WALLET), number(31)],
+        &[],
+    );
+    let sold = dealt(swapped(AAA, 500));
+    sold.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+    with(sold, std::slice::from_ref(&minted)).gives_none(Some(NoteKind::OneSided));
+    let loan = vec![
+        transfer(AAA, WALLET, loans, 500),
+        minted,
+        transfer(debt, ZERO, ROUTER, 8),
+        transfer(debt, ROUTER, POOL, 8),
+        swapped(debt, 8),
+        transfer(BBB, POOL, WALLET, 7),
+    ];
+    case(loan).gives_none(Some(NoteKind::OneSided));
+}
+
 /// Ambient holds unwrapped native coin, and names both tokens in the command that it logs.
 #[test]
 fn coin_that_ambient_pays_is_the_pay_of_a_sale() {
