@@ -113,6 +113,12 @@ impl Pool {
         self.inner.admission.each(|id, endpoint| endpoint.status(id, now))
     }
 
+    /// How long the endpoint's answers take; `None` if that was not measured recently.
+    pub(crate) fn typical_latency(&self, id: EndpointId) -> Option<Duration> {
+        let now = Instant::now();
+        self.inner.admission.with(id, |endpoint| endpoint.typical_latency(now)).flatten()
+    }
+
     pub(crate) fn ids(&self) -> Vec<EndpointId> {
         self.inner.admission.each(|id, _| id)
     }

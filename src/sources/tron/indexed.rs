@@ -26,6 +26,8 @@ const FIRST_ANSWERS: u64 = 4;
 const ANSWERS: u64 = 1;
 /// Attempts to learn the indexed height of an endpoint that returned a page.
 const REACH_TRIES: u32 = 3;
+/// An answer may take this many times an endpoint's typical latency.
+const LATE_ANSWER: u32 = 3;
 /// Answers without an entry of a busy account, after which a list counts as silent.
 const SILENT_ANSWERS: u64 = 3;
 /// Pause between them if they replace those of a failed endpoint.
@@ -170,7 +172,8 @@ impl TronSource {
         let show = |(id, kind): (EndpointId, ListKind)| async move {
             let account = self.busy_account(kind)?;
             let answers = if self.is_new((id, kind)) { FIRST_ANSWERS } else { ANSWERS };
-            Some((id, kind, self.busy_answers((id, kind), account, answers, options).await))
+            let wait = self.longest_wait((id, kind));
+            Some((id, kind, self.busy_answers((id, kind), account, (answers, wait), options).await))
         };
         join_all(open.into_iter().map(show)).await.into_iter().flatten().collect()
     }
@@ -194,7 +197,8 @@ impl TronSource {
                 for nudge in 1..SILENT_ANSWERS {
                     if matches!(shown.last(), Some(BusyAnswer::Nothing)) {
                         sleep(SILENT_APART).await;
-                        shown.push(self.busy_answer((*id, kind), account, nudge, &options).await);
+                        let how = (nudge, self.longest_wait((*id, kind)));
+                        shown.push(self.busy_answer((*id, kind), account, how, &options).await);
                     }
                 }
             }
@@ -205,12 +209,12 @@ impl TronSource {
         &self,
         (id, kind): (EndpointId, ListKind),
         account: Address,
-        answers: u64,
+        (answers, wait): (u64, Duration),
         options: &CallOptions,
     ) -> Vec<BusyAnswer> {
         let options = from_one(id, options);
         // Each query differs in parameters but not in its answer, so that no cache answers it.
-        let one = |nudge| self.busy_answer((id, kind), account, nudge, &options);
+        let one = |nudge| self.busy_answer((id, kind), account, (nudge, wait), &options);
         // An endpoint without the list is not queried for it again.
         let first = if self.is_new((id, kind)) { 1 } else { answers };
         let mut shown = join_all((0..first).map(one)).await;
@@ -224,14 +228,11 @@ impl TronSource {
 
     async fn busy_answer(
         &self,
-        (id, kind): (EndpointId, ListKind),
+        (_, kind): (EndpointId, ListKind),
         account: Address,
-        nudge: u64,
+        (nudge, wait): (u64, Duration),
         options: &CallOptions,
     ) -> BusyAnswer {
-        let limits = &self.inner.limits;
-        let is_new = self.is_new((id, kind));
-        let wait = if is_new { limits.indexed_first_wait } else { limits.indexed_wait };
         let list = IndexedList::new(LATEST + nudge);
         let page = self.page(account, kind, &list.cursor, BUSY, options);
         match timeout(wait, page).await {
@@ -247,6 +248,12 @@ impl TronSource {
             Ok(Err(ListError::Refused(_))) => BusyAnswer::Refused,
             Ok(Err(ListError::Failed(_))) | Err(_) => BusyAnswer::Failed,
         }
+    }
+
+    /// The longest wait for an answer of a list.
+    fn longest_wait(&self, of: (EndpointId, ListKind)) -> Duration {
+        let limits = &self.inner.limits;
+        if self.is_new(of) { limits.indexed_first_wait } else { limits.indexed_wait }
     }
 
     /// An account that constantly has entries of a kind.
@@ -315,7 +322,10 @@ impl TronSource {
             if is_silent() {
                 return true;
             }
-            let round = self.look((id, kind), account, (answers, at), options).await;
+            // Its pages were waited for, however long they took.
+            let slow = self.inner.pool.typical_latency(id).unwrap_or_default() * LATE_ANSWER;
+            let wait = self.longest_wait((id, kind)).max(slow);
+            let round = self.look((id, kind), account, (answers, at, wait), options).await;
             if let Some(round) = round {
                 return round.oldest >= at;
             }
@@ -329,12 +339,12 @@ impl TronSource {
         &self,
         of: (EndpointId, ListKind),
         account: Address,
-        (answers, at): (u64, u64),
+        (answers, at, wait): (u64, u64, Duration),
         options: &CallOptions,
     ) -> Option<ListObservation> {
         let now = Instant::now();
         let known = lock(&self.inner.indexed).farthest(of.1, now);
-        let shown = self.busy_answers(of, account, answers, options).await;
+        let shown = self.busy_answers(of, account, (answers, wait), options).await;
         let round = observation_of(&shown, known.unwrap_or(at), Instant::now(), &self.inner.limits);
         lock(&self.inner.indexed).take(of, &shown, round);
         round
@@ -350,7 +360,8 @@ impl TronSource {
         options: &CallOptions,
     ) {
         let Some(account) = self.busy_account(kind) else { return };
-        let looks = ids.iter().map(|id| self.look((*id, kind), account, (ANSWERS, at), options));
+        let how = |id: &EndpointId| (ANSWERS, at, self.longest_wait((*id, kind)));
+        let looks = ids.iter().map(|id| self.look((*id, kind), account, how(id), options));
         join_all(looks).await;
     }
 
@@ -560,6 +571,21 @@ mod tests {
         for fewer in 0..both {
             assert!(!look(fewer).await.1, "{fewer}");
         }
+    }
+
+    /// As slowly as it gives the pages of a read.
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_endpoint_is_waited_for_until_it_shows_how_far_it_has_come() {
+        let nodes = ScriptedNodes::after(Duration::from_secs(5), |_| {
+            let rows = json!([{"transaction_id": "0".repeat(64), "block_timestamp": 1_000}]);
+            (200, json!({"data": rows, "success": true, "meta": {"page_size": 1}}))
+        });
+        let source = fake::source(&["slow"], &nodes, TronLimits::default());
+        let of = (EndpointId(0), ListKind::Transfers);
+        let (account, list) = (source.busy_account(of.1).unwrap(), IndexedList::new(LATEST));
+        assert!(source.page(account, of.1, &list.cursor, BUSY, &options()).await.is_ok());
+        lock(&source.inner.indexed).take(of, &[], Some(observation_of(1_000, 1_000)));
+        assert!(source.check_one_reach(of, (1_000, ANSWERS), &options()).await);
     }
 
     #[test]
