@@ -52,7 +52,7 @@ pub(super) fn run(
     let tx = TxId::parse(chain.family, &args.signature).ok_or_else(|| {
         let rule = "base58 of 64 bytes, or hex of 32 bytes (on EVM chains behind 0x)";
         let (signature, slug) = (&args.signature, &chain.slug);
-        CliError::Usage(format!("{signature} is no transaction of {slug}: {rule}"))
+        CliError::Usage(format!("{signature:?} is no transaction of {slug}: {rule}"))
     })?;
     let wallet = Wallet { chain: chain.id, address };
     let server = context.server_request(&args.source, &chain, address, None)?;

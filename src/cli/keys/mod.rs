@@ -151,7 +151,7 @@ fn expiry(text: &str, now: UnixMillis) -> Result<FileTime, CliError> {
 /// An error that lists the valid chains.
 pub(super) fn unknown_chain(name: &str, registry: &Registry) -> CliError {
     let slugs: Vec<&str> = registry.chains().iter().map(|chain| chain.slug.as_str()).collect();
-    CliError::Usage(format!("there is no chain {name}; the chains are {}", slugs.join(", ")))
+    CliError::Usage(format!("there is no chain {name:?}; the chains are {}", slugs.join(", ")))
 }
 
 #[cfg(test)]
@@ -170,5 +170,11 @@ mod tests {
         for bad in ["2001-09-09T01:46:40Z", "1000000000", "2002", "0s", "tomorrow", "", "99999d"] {
             assert_eq!(second(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn an_empty_name_of_a_chain_is_seen_in_the_error() {
+        let error = unknown_chain("", &Registry::embedded().unwrap()).report();
+        assert!(error.contains("there is no chain \"\"; the chains are sol"), "{error}");
     }
 }

@@ -79,7 +79,7 @@ impl Operator {
 
     async fn forget(&self, slug: &str, address: &str, by: &str) -> Result<Value, CliError> {
         let registry = self.history.registry();
-        let unknown = || CliError::plain(format!("there is no chain {slug}"));
+        let unknown = || CliError::plain(format!("there is no chain {slug:?}"));
         let chain = registry.chain_named(slug).ok_or_else(unknown)?;
         let address = Address::parse(chain.family, address)
             .map_err(|rule| CliError::plain(format!("the address: {rule}")))?;
