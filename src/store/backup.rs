@@ -14,18 +14,26 @@ const PARTIAL_NAME: &str = "trades.redb.part";
 /// Page cache for the copy, which is written once from start to end.
 const CACHE_BYTES: usize = 16 << 20;
 
-/// Copies what a transaction sees into a folder, and returns the bytes of the copy, which gets its
-/// name only when it is complete.
+/// Copies what a transaction sees into a folder, and returns the bytes of the copy.
 ///
 /// # Errors
 /// `Io` with `AlreadyExists` where the folder holds a store.
 pub(super) fn copy_to(from: &ReadTransaction, to: &Path) -> Result<u64> {
+    whole(to, |partial| write_copy(from, partial))
+}
+
+/// Has a copy written into a folder, and returns its bytes. It gets its name only when it is
+/// complete.
+///
+/// # Errors
+/// As [`copy_to`].
+pub(super) fn whole(to: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<u64> {
     disk::create_private_folder(to)?;
     let (target, partial) = (to.join(FILE_NAME), to.join(PARTIAL_NAME));
     if target.exists() {
         return Err(io::Error::from(io::ErrorKind::AlreadyExists).into());
     }
-    if let Err(error) = write_copy(from, &partial) {
+    if let Err(error) = write(&partial) {
         let _ = fs::remove_file(&partial);
         return Err(error);
     }

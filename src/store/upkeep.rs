@@ -8,7 +8,7 @@ use redb::{CompactionError, StorageBackend as _};
 
 use super::file::{self, SharedBackend};
 use super::forget::forget_in;
-use super::{FILE_NAME, Result, StoreError, StoreOptions, disk};
+use super::{FILE_NAME, Result, StoreError, StoreOptions, backup, disk};
 use crate::domain::Wallet;
 
 /// Rounds of moving pages, each a commit; few rounds move any.
@@ -26,11 +26,13 @@ pub fn copy(folder: &Path, to: &Path, options: StoreOptions) -> Result<u64> {
     let backend = existing(folder, options)?;
     // Held until the end: a server that starts meanwhile finds the store in use.
     file::lock_whole(&backend, &backend.name)?;
-    disk::create_private_folder(to)?;
-    // Never replaces a file.
-    let mut target = disk::private_file().write(true).create_new(true).open(to.join(FILE_NAME))?;
-    let bytes = io::copy(&mut File::open(folder.join(FILE_NAME))?, &mut target)?;
-    target.sync_all()?;
+    let bytes = backup::whole(to, |partial| {
+        // A crash may have left one.
+        let mut options = disk::private_file();
+        let mut target = options.write(true).create(true).truncate(true).open(partial)?;
+        io::copy(&mut File::open(folder.join(FILE_NAME))?, &mut target)?;
+        Ok(target.sync_all()?)
+    })?;
     drop(backend);
     Ok(bytes)
 }
@@ -95,7 +97,14 @@ mod tests {
         store.close().await;
         drop(store);
 
+        // Where it cannot be written apart first, no half copy takes its name.
+        let part = copied.join("trades.redb.part");
+        fs::create_dir_all(&part).unwrap();
+        assert!(copy(&folder, &copied, OPTIONS).is_err() && !copied.join(FILE_NAME).exists());
+        fs::remove_dir(&part).unwrap();
+        fs::write(&part, "half").unwrap();
         copy(&folder, &copied, OPTIONS).unwrap();
+        assert!(!part.exists());
         assert!(copy(&folder, &copied, OPTIONS).is_err(), "over a file that is there");
         assert_eq!(forget(&folder, OPTIONS, &wallet(1), [1; 4]).unwrap(), Some(0));
         assert_eq!(forget(&folder, OPTIONS, &wallet(1), [1; 4]).unwrap(), None);
