@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::reload::{Reload, Reloaded};
-use super::upkeep::{BACKUP_OF_DATABASE, COMPACTION_OF_DATABASE, backup_exists, copy_keys};
+use super::upkeep::{BACKUP_OF_DATABASE, COMPACTION_OF_DATABASE, copy_keys, refuse_existing};
 use crate::cli::VERSION;
 use crate::cli::admin::{AdminRequest, AdminResponse};
 use crate::cli::clock::SystemClock;
@@ -17,7 +17,6 @@ use crate::cli::seed::random_seeds;
 use crate::domain::{Address, Clock as _, UnixMillis, Wallet, lock};
 use crate::history::{History, HistoryError, Status};
 use crate::registry::Chain;
-use crate::store::FILE_NAME;
 
 pub(in crate::cli) struct Operator {
     pub(in crate::cli) history: History,
@@ -62,10 +61,7 @@ impl Operator {
             return Err(CliError::plain("a backup needs an absolute path"));
         }
         self.refuse_shared(BACKUP_OF_DATABASE)?;
-        // For a clearer error: the history does not overwrite a copy either.
-        if to.join(FILE_NAME).exists() {
-            return Err(backup_exists(to));
-        }
+        refuse_existing(to)?;
         tracing::info!(to = %to.display(), "backup started");
         let bytes = self.history.backup(to).await.map_err(|error| failed(&error))?;
         copy_keys(&self.folder, to)?;

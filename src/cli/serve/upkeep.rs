@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -45,10 +45,11 @@ fn failed(folder: &Path, error: StoreError) -> CliError {
     CliError::failed(what, error)
 }
 
-/// The error of a backup whose destination holds one already; it is never overwritten.
-pub(in crate::cli) fn backup_exists(to: &Path) -> CliError {
-    let file = to.join(FILE_NAME);
-    CliError::plain(format!("{} exists already: name another folder", file.display()))
+/// An error where the destination of a backup holds a store or keys: neither is overwritten.
+pub(in crate::cli) fn refuse_existing(to: &Path) -> Result<(), CliError> {
+    let mut files = [FILE_NAME, KEYS_FILE].map(|name| to.join(name)).into_iter();
+    let taken = |file: PathBuf| format!("{} exists already: name another folder", file.display());
+    files.find(|file| file.exists()).map_or(Ok(()), |file| Err(CliError::plain(taken(file))))
 }
 
 pub(in crate::cli) fn backup(
@@ -58,15 +59,9 @@ pub(in crate::cli) fn backup(
 ) -> Result<(), CliError> {
     refuse_shared(config, BACKUP_OF_DATABASE)?;
     let folder = &config.storage.path;
-    let copied = upkeep::copy(folder, &args.path, storage::options(config));
-    let bytes = copied.map_err(|error| {
-        if let StoreError::Io(source) = &error
-            && source.kind() == ErrorKind::AlreadyExists
-        {
-            return backup_exists(&args.path);
-        }
-        failed(folder, error)
-    })?;
+    refuse_existing(&args.path)?;
+    let bytes = upkeep::copy(folder, &args.path, storage::options(config))
+        .map_err(|error| failed(folder, error))?;
     copy_keys(folder, &args.path)?;
     let path = args.path.display();
     writeln!(out, "copied {bytes} bytes to {path}; `--data-dir {path}` opens it")
