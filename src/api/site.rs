@@ -38,41 +38,21 @@ const INDEX: &str = include_str!("../../data/page/index.html");
 /// Placeholder in the page for the version of its files.
 const VERSION_MARK: &str = "{version}";
 
-const FILES: &[(&str, &str)] = &[
-    ("address.js", include_str!("../../data/page/address.js")),
-    ("api.js", include_str!("../../data/page/api.js")),
-    ("app.js", include_str!("../../data/page/app.js")),
-    ("chart.js", include_str!("../../data/page/chart.js")),
-    ("coverage.js", include_str!("../../data/page/coverage.js")),
-    ("csv.js", include_str!("../../data/page/csv.js")),
-    ("decimal.js", include_str!("../../data/page/decimal.js")),
-    ("disposals.js", include_str!("../../data/page/disposals.js")),
-    ("explorer.js", include_str!("../../data/page/explorer.js")),
-    ("export.js", include_str!("../../data/page/export.js")),
-    ("figures.js", include_str!("../../data/page/figures.js")),
-    ("filters.js", include_str!("../../data/page/filters.js")),
-    ("format.js", include_str!("../../data/page/format.js")),
-    ("icon.svg", include_str!("../../data/page/icon.svg")),
-    ("json.js", include_str!("../../data/page/json.js")),
-    ("keys.js", include_str!("../../data/page/keys.js")),
-    ("layout.css", include_str!("../../data/page/layout.css")),
-    ("lots.js", include_str!("../../data/page/lots.js")),
-    ("panel.js", include_str!("../../data/page/panel.js")),
-    ("place.js", include_str!("../../data/page/place.js")),
-    ("pnl.js", include_str!("../../data/page/pnl.js")),
-    ("positions.js", include_str!("../../data/page/positions.js")),
-    ("recent.js", include_str!("../../data/page/recent.js")),
-    ("rows.js", include_str!("../../data/page/rows.js")),
-    ("session.js", include_str!("../../data/page/session.js")),
-    ("stream.js", include_str!("../../data/page/stream.js")),
-    ("style.css", include_str!("../../data/page/style.css")),
-    ("summary.js", include_str!("../../data/page/summary.js")),
-    ("table.css", include_str!("../../data/page/table.css")),
-    ("table.js", include_str!("../../data/page/table.js")),
-    ("tax.js", include_str!("../../data/page/tax.js")),
-    ("theme.js", include_str!("../../data/page/theme.js")),
-    ("trades.js", include_str!("../../data/page/trades.js")),
-];
+/// Embeds the named files.
+macro_rules! files {
+    ($($name:literal,)*) => {
+        const FILES: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../data/page/", $name)))),*];
+    };
+}
+
+files! {
+    "address.js", "api.js", "app.js", "chart.js", "coverage.js", "csv.js", "decimal.js",
+    "disposals.js", "explorer.js", "export.js", "figures.js", "filters.js", "format.js",
+    "icon.svg", "json.js", "keys.js", "layout.css", "lots.js", "panel.js", "place.js", "pnl.js",
+    "positions.js", "recent.js", "rows.js", "session.js", "stream.js", "style.css",
+    "summary.js", "table.css", "table.js", "tax.js", "theme.js", "trades.js",
+}
 
 #[derive(Debug)]
 pub(super) struct Site {
