@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::against::Difference;
 use super::moves::CurrentBalance;
-use super::rows::TokenSums;
+use super::rows::{ByDigits, TokenSums, scaled};
 use crate::cli::output::{number_text, printable, symbol_shown};
 use crate::cli::table;
 use crate::domain::{Address, Family, Token, Units};
@@ -91,8 +91,8 @@ impl TokenComparison {
         let decimals = held.meta.as_ref().and_then(|meta| meta.decimals);
         let none = TokenSums::default();
         let rows = rows.unwrap_or(&none);
-        let of_rows = |sum: fn(&TokenSums, u8) -> Option<Units>| sum(rows, decimals?);
-        let (bought, sold) = (of_rows(TokenSums::bought), of_rows(TokenSums::sold));
+        let of_rows = |sums: &ByDigits| scaled(sums, decimals?);
+        let (bought, sold) = (of_rows(&rows.bought), of_rows(&rows.sold));
         let gained = bought.and_then(|units| Sum::of(units).plus(moved.came).units());
         let lost = sold.and_then(|units| Sum::of(units).plus(moved.went).units());
         let sides = gained.zip(lost);
@@ -114,7 +114,7 @@ impl TokenComparison {
         let expected = sides.map(|(gained, lost)| Signed::difference(gained, lost));
         Self {
             token: symbol(mint, rows, held),
-            token_mint: mint_text(mint),
+            token_mint: mint.as_tron_asset().map_or_else(|| mint.to_string(), |id| id.to_string()),
             bought: number(bought),
             sold: number(sold),
             transfers_in: number(moved.came.units()),
@@ -182,10 +182,6 @@ fn verdict(
 fn signed(sum: Option<Signed>, decimals: Option<u8>) -> Number {
     let (sum, decimals) = sum.zip(decimals)?;
     RawValue::from_string(sum.decimal(decimals).to_string()).ok()
-}
-
-fn mint_text(mint: Address) -> String {
-    mint.as_tron_asset().map_or_else(|| mint.to_string(), |number| number.to_string())
 }
 
 /// The symbol of the rows, else that of the chain.

@@ -32,23 +32,15 @@ pub(in crate::cli) struct ComparedRows {
 #[derive(Debug, Default)]
 pub(in crate::cli) struct TokenSums {
     pub(in crate::cli) symbol: String,
-    bought: ByDigits,
-    sold: ByDigits,
+    pub(super) bought: ByDigits,
+    pub(super) sold: ByDigits,
     pub(in crate::cli) without_amount: u64,
 }
 
 /// Sums by number of decimals, which varies as amounts have no trailing zeros.
-type ByDigits = BTreeMap<u8, Sum>;
+pub(super) type ByDigits = BTreeMap<u8, Sum>;
 
 impl TokenSums {
-    pub(in crate::cli) fn bought(&self, decimals: u8) -> Option<Units> {
-        scaled(&self.bought, decimals)
-    }
-
-    pub(in crate::cli) fn sold(&self, decimals: u8) -> Option<Units> {
-        scaled(&self.sold, decimals)
-    }
-
     pub(in crate::cli) fn add(&mut self, is_buy: bool, amount: Option<Decimal>) {
         let Some(amount) = amount else {
             self.without_amount += 1;
@@ -60,7 +52,7 @@ impl TokenSums {
 }
 
 /// `None` if the token has fewer decimals than its rows, or the sum overflows.
-fn scaled(sums: &ByDigits, decimals: u8) -> Option<Units> {
+pub(super) fn scaled(sums: &ByDigits, decimals: u8) -> Option<Units> {
     sums.iter().try_fold(Units::ZERO, |all, (digits, sum)| {
         let number = Decimal { units: sum.units()?, decimals: *digits };
         all.checked_add(number.scaled(decimals)?)
@@ -123,9 +115,9 @@ mod tests {
         }
         sums.add(false, numbers::decimal("3"));
         sums.add(false, None);
-        assert_eq!(sums.bought(2), Some(Units::from(525)));
-        assert_eq!(sums.sold(2), Some(Units::from(300)));
-        assert_eq!(sums.bought(1), None, "a quarter has no place in tenths");
+        assert_eq!(scaled(&sums.bought, 2), Some(Units::from(525)));
+        assert_eq!(scaled(&sums.sold, 2), Some(Units::from(300)));
+        assert_eq!(scaled(&sums.bought, 1), None, "a quarter has no place in tenths");
         assert_eq!(sums.without_amount, 1);
     }
 }
