@@ -59,7 +59,7 @@ pub(super) fn newest_first(anchors: &[Anchor]) -> Vec<Anchor> {
 const KEPT_FOR: Duration = Duration::from_secs(3600);
 
 /// The result of comparing anchors with the chain, from the newest down.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct AnchorComparison {
     /// The last comparison is so long ago that nodes may have pruned the blocks.
     may_be_pruned: bool,
@@ -91,16 +91,7 @@ impl AnchorComparison {
     /// `rested`: time since the wallet was last compared with the chain, if known.
     pub(super) fn new(rested: Option<Duration>) -> Self {
         let may_be_pruned = rested.is_none_or(|rested| rested > KEPT_FOR);
-        let (last_good, undecided, dropped) = (None, None, None);
-        Self {
-            may_be_pruned,
-            checked: 0,
-            differs: false,
-            last_good,
-            undecided,
-            is_unasked: false,
-            dropped,
-        }
+        Self { may_be_pruned, ..Self::default() }
     }
 
     /// Adds the check of the next lower anchor. Returns true if no lower anchor needs a check.
