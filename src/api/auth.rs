@@ -103,10 +103,6 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    pub(super) fn may_read(&self, chain: ChainId) -> bool {
-        self.key.chains.as_ref().is_none_or(|chains| chains.contains(&chain))
-    }
-
     pub(super) async fn has_used_up(&self, history: &History) -> Result<bool, HistoryError> {
         match self.key.quota {
             Some(quota) => Ok(history.usage(self.key.id).await? >= quota),

@@ -56,7 +56,8 @@ pub(super) fn find_chain<'a>(
         let name = name.chars().take(CHAIN_CHARS_ECHOED).collect();
         ApiError::UnknownChain { name, slugs: slugs.join(", ") }
     })?;
-    if caller.is_some_and(|caller| !caller.may_read(chain.id)) {
+    let allowed = caller.and_then(|caller| caller.key.chains.as_ref());
+    if allowed.is_some_and(|chains| !chains.contains(&chain.id)) {
         return Err(ApiError::ChainNotAllowed { slug: chain.slug.clone() });
     }
     Ok(chain)

@@ -202,10 +202,6 @@ enum Waiting {
 }
 
 impl HalfOpen {
-    fn mark_requested(&self) {
-        *lock(&self.state) = Waiting::HasRequested;
-    }
-
     /// Counts a connection that has sent no request yet. False if its address has too many.
     fn count(&self, peer: Peer, max: u32) -> bool {
         let mut state = lock(&self.state);
@@ -273,7 +269,7 @@ impl Connection {
     /// path (`CONNECT host:port`), at which warp's path filter would panic, becomes the root, which
     /// allows only GET.
     fn prepared(&self, mut request: Request<Incoming>, framing: &Framing) -> Request<Incoming> {
-        self.half_open.mark_requested();
+        *lock(&self.half_open.state) = Waiting::HasRequested;
         let (version, uri, headers) = (request.version(), request.uri(), request.headers());
         let checked = self.arrivals.check(version, uri, headers, framing);
         if let Err(error) = checked {

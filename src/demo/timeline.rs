@@ -287,8 +287,9 @@ impl HistoryShape {
             return 0;
         };
         // Positions grow with the number, so the result lies between two bounds of even steps.
-        let (mut low, mut high) =
-            (0, segment.count.min((top - segment.base) / segment.stride + self.longest_run() + 1));
+        let longest_run = self.burst.max(self.crowd.map_or(0, |crowd| crowd.count)) + BURST_PERIOD;
+        let steps = (top - segment.base) / segment.stride + longest_run + 1;
+        let (mut low, mut high) = (0, segment.count.min(steps));
         while low < high {
             let middle = low + (high - low) / 2;
             let number = segment.first + middle;
@@ -299,10 +300,6 @@ impl HistoryShape {
             }
         }
         segment.first + low
-    }
-
-    fn longest_run(&self) -> u64 {
-        self.burst.max(self.crowd.map_or(0, |crowd| crowd.count)) + BURST_PERIOD
     }
 
     /// See [`ChainState::arrive`](super::ChainState); after [`ARRIVALS_MAX`] calls it adds nothing.

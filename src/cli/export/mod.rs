@@ -153,7 +153,9 @@ impl Export {
     /// instead.
     pub(super) fn end(mut self, ending: Ending, short: Option<CliError>) -> Result<(), CliError> {
         self.start()?;
-        let ending = self.with_first_trade(ending);
+        // The last call of a resumed export may have read no rows.
+        let known = self.oldest.clone().filter(|_| ending.is_whole());
+        let ending = Ending { first_trade: ending.first_trade.or(known), ..ending };
         let Some(short) = short else {
             self.encoder.end(&mut self.target, &ending).map_err(CliError::Output)?;
             self.target.keep()?;
@@ -180,12 +182,6 @@ impl Export {
         Err(CliError::Incomplete(format!(
             "{reason}; {rows} rows are kept, the same call with --resume goes on"
         )))
-    }
-
-    /// Fills in the first trade of a resumed export, whose last call may have read no rows.
-    fn with_first_trade(&self, ending: Ending) -> Ending {
-        let known = self.oldest.clone().filter(|_| ending.is_whole());
-        Ending { first_trade: ending.first_trade.or(known), ..ending }
     }
 
     /// After a failure: removes the partial file unless it can be resumed.

@@ -113,11 +113,6 @@ impl Coin {
         }
     }
 
-    /// Whether `symbol()` returns 32 bytes instead of a string, as early tokens do.
-    pub(super) fn has_short_symbol(self) -> bool {
-        matches!(self, Self::Plain(number) if number % 8 == 2)
-    }
-
     /// Base units for a thousandth of the native coin.
     pub(super) fn per_milli(self, places: &TxPlaces) -> u128 {
         let decimals = u32::from(self.decimals(places));

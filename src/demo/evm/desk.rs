@@ -183,7 +183,9 @@ pub(super) fn return_data(model: &EvmModel, to: &Account, data: &[u8]) -> Option
         let symbol = coin.symbol(places);
         let short = mix::joined::<WORD>(&[symbol.as_bytes()]).to_vec();
         let string = [word(WORD), bytes(symbol.as_bytes())].concat();
-        return Some(if coin.has_short_symbol() { short } else { string });
+        // Early tokens return 32 bytes instead of a string.
+        let is_early = matches!(coin, Coin::Plain(number) if number % 8 == 2);
+        return Some(if is_early { short } else { string });
     }
     is("decimals()").then(|| Arg::Int(coin.decimals(places).into()).word().to_vec())
 }
