@@ -104,7 +104,8 @@ impl Walk {
         let Some((record, head)) = found else { return Ok(true) };
         let Some(floor) = record.coverage.run_low(head) else { return Ok(true) };
         let limits = &self.inner.limits;
-        let key = self.match_count_key(&record, head);
+        let (wallet, epoch, filter) = (record.id, record.epoch, self.request.filter.clone());
+        let key = MatchCountKey { wallet, epoch, head, filter };
         let kept = self.inner.match_counts.find(&key, record.count);
         let begun = || MatchCount { stored: record.count, ..MatchCount::default() };
         let mut match_count = kept.or(self.match_count.as_deref().copied()).unwrap_or_else(begun);
@@ -184,11 +185,6 @@ impl Walk {
         Ok(match_count.counted_rows != counted_rows)
     }
 
-    fn match_count_key(&self, record: &WalletRecord, head: Height) -> MatchCountKey {
-        let filter = self.request.filter.clone();
-        MatchCountKey { wallet: record.id, epoch: record.epoch, head, filter }
-    }
-
     pub(super) async fn filtered_summary(&self, match_count: &MatchCount, none: End) -> End {
         let more = match_count.last.is_some_and(|last| match self.position {
             Position::Start => true,
@@ -197,7 +193,11 @@ impl Walk {
         let is_cut = none.error.is_some() && more;
         let mut doubt = self.doubt().await;
         if doubt.is_none() && match_count.is_finished && !more {
-            doubt = self.changed_error().await;
+            // Rows may have been added or removed above the position since they were delivered.
+            doubt = match self.is_changed().await {
+                Ok(is_changed) => is_changed.then_some(HistoryError::Changed),
+                Err(error) => Some(error),
+            };
         }
         let complete = match_count.is_finished
             && match_count.was_proved
@@ -211,14 +211,6 @@ impl Walk {
             trade_count: match_count.matched,
             first_trade: match_count.last.filter(|_| complete).map(|key| key.time),
             error: error.filter(|_| !complete),
-        }
-    }
-
-    /// The error if rows were added or removed above the position since they were delivered.
-    async fn changed_error(&self) -> Option<HistoryError> {
-        match self.is_changed().await {
-            Ok(is_changed) => is_changed.then_some(HistoryError::Changed),
-            Err(error) => Some(error),
         }
     }
 
