@@ -23,7 +23,6 @@ use super::pool::{CallOptions, Pool};
 use super::retry::{Observation, PendingCall, Sent};
 use super::transport::{Ask, Received};
 
-/// The result of one call, and the endpoint that returned it.
 #[derive(Debug)]
 pub struct CallResponse {
     pub result: Box<RawValue>,
@@ -35,7 +34,6 @@ pub struct CallResponse {
 
 pub(crate) type CallAnswer = Result<CallResponse>;
 
-/// The outcome of one batch request.
 #[derive(Default)]
 struct BatchOutcome {
     /// `None` if no request was sent.
@@ -47,7 +45,6 @@ struct BatchOutcome {
 }
 
 impl Pool {
-    /// Makes one call.
     pub async fn call(
         &self,
         method: &'static str,
@@ -124,7 +121,6 @@ impl Pool {
         true
     }
 
-    /// Whether an endpoint answers a call now.
     pub(crate) async fn is_answering(&self, probe: Call, options: &CallOptions) -> bool {
         is_answered(self.call(probe.method, probe.params, options)).await
     }
@@ -140,7 +136,6 @@ impl Pool {
         alike.values().flat_map(|all| all.chunks(size).map(<[PendingCall]>::to_vec)).collect()
     }
 
-    /// Waits for the pause and a permit, then sends one request.
     async fn send_batch(
         &self,
         calls: &[Call],

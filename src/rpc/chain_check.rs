@@ -50,7 +50,6 @@ pub(crate) enum ChainCheck {
 }
 
 impl ChainCheck {
-    /// Compares the answer to a chain query with the expected chain.
     pub(crate) fn of<T: PartialEq>(reported: Result<Option<T>>, expected: &T) -> Self {
         match reported {
             Ok(Some(reported)) if reported == *expected => Self::Match,
@@ -71,7 +70,6 @@ pub(crate) enum CheckOutcome {
 
 type Round = Shared<BoxFuture<'static, ()>>;
 
-/// The check results of one pool's endpoints.
 #[derive(Debug, Default)]
 pub(crate) struct ChainChecks {
     reported: Arc<Answers>,
@@ -129,7 +127,6 @@ impl Answers {
         lock(&self.known).values().any(is_answered)
     }
 
-    /// Whether some endpoint is confirmed by its last answer.
     fn has_right(&self) -> bool {
         lock(&self.known).values().any(Reported::is_confirmed)
     }
@@ -191,7 +188,6 @@ impl Answers {
     }
 }
 
-/// Drops all pending queries when dropped.
 struct DropQueries<'a>(&'a ChainChecks);
 
 impl Drop for DropQueries<'_> {
@@ -272,7 +268,6 @@ impl ChainChecks {
         pool.ids().into_iter().filter(is_open).collect()
     }
 
-    /// Joins the pending queries, or starts them.
     fn join_or_start(
         &self,
         pool: &Pool,

@@ -15,7 +15,6 @@ use super::secret::TEXT_MAX;
 use super::transport::TransportError;
 pub(crate) use solana::UNKNOWN_SIGNATURE;
 
-/// The methods to which a rule applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Methods {
     Any,
@@ -79,7 +78,6 @@ struct Rule {
     /// And none of these.
     not: &'static [&'static str],
     methods: Methods,
-    /// Only in a batch.
     batch: bool,
     then: RetryDecision,
 }

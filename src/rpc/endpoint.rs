@@ -47,7 +47,6 @@ impl EndpointConfig {
     }
 }
 
-/// State of an endpoint, for operators and metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointStatus {
     pub id: EndpointId,
@@ -96,13 +95,11 @@ struct NamedRate {
 /// An endpoint that reported another chain: it serves only the chain query.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WrongChain {
-    /// The method of the chain query.
     method: &'static str,
     /// Consecutive answers that report another chain.
     answers: u32,
 }
 
-/// A booked request.
 #[derive(Debug, Clone, Copy)]
 struct Lease {
     began: Instant,
@@ -122,7 +119,6 @@ pub(super) struct Endpoint {
     pub(super) batch: usize,
     batch_max: usize,
     reduced_until: Instant,
-    /// Booked requests by number.
     leases: BTreeMap<u64, Lease>,
     next_lease: u64,
     rate: RateAccount,
@@ -130,7 +126,6 @@ pub(super) struct Endpoint {
     pub(super) wrong_chain: Option<WrongChain>,
     /// Until then the endpoint serves only calls that name it.
     excluded_until: Instant,
-    /// Start of the current series of exclusions.
     excluded_since: Option<Instant>,
     /// Start of the first cooldown since the last success.
     unavailable_since: Option<Instant>,
@@ -138,10 +133,8 @@ pub(super) struct Endpoint {
     failures: u32,
     slow_downs: u32,
     slowed_at: Instant,
-    /// The rate limit that recent refusals named.
     named_rate: Option<NamedRate>,
     latency: Duration,
-    /// Time of the last latency measurement.
     measured_at: Instant,
     /// The last error that kept it from use.
     pub(super) last_error: Option<String>,
@@ -208,7 +201,6 @@ impl Endpoint {
         self.ready(now).err().into_iter().chain(self.refusals.next_end(now)).min()
     }
 
-    /// When the rate and the cooldown allow a request.
     fn free_at(&self, now: Instant) -> Instant {
         // A provider that names its rate may suspend clients that exceed it slightly.
         let burst = if self.rate_by_refusals(now).is_some() { Duration::ZERO } else { BURST };
@@ -243,7 +235,6 @@ impl Endpoint {
         if self.failures >= self.limits.breaker_failures { 1 } else { self.concurrency }
     }
 
-    /// The endpoint's offer to serve a request of `calls` calls of a method.
     pub(super) fn offer(&self, at: usize, method: &str, calls: usize, now: Instant) -> Offer {
         let youngest = self.active_leases(now).map(|lease| lease.began).max();
         let doubts = u32::from(self.refusals.is_doubtful(method, now));
@@ -334,7 +325,6 @@ impl Endpoint {
         self.allowed_concurrency().min(usize::try_from(by_rate).unwrap_or(usize::MAX))
     }
 
-    /// Extends a booked request, unless it has expired.
     pub(super) fn extend(&mut self, lease: u64, now: Instant, to: Instant) -> bool {
         let lease = self.leases.get_mut(&lease).filter(|lease| lease.until > now);
         lease.map(|lease| *lease = Lease { began: now, until: to }).is_some()
@@ -344,7 +334,6 @@ impl Endpoint {
         self.leases.remove(&lease);
     }
 
-    /// Returns calls that were booked and are not sent.
     pub(super) fn refund(&mut self, calls: usize) {
         self.rate.refund(self.cost(calls));
     }
@@ -355,7 +344,6 @@ impl Endpoint {
         counts.failed += u64::from(failed);
     }
 
-    /// Records an answer to a request that was sent at `began`.
     pub(super) fn succeeded(&mut self, began: Instant, took: Duration) {
         self.failures = 0;
         self.answered_at = Some(Instant::now());
@@ -439,7 +427,6 @@ impl Endpoint {
         }
     }
 
-    /// Limits batches to `calls` calls for a while.
     pub(super) fn reduce_batch(&mut self, calls: usize, now: Instant) {
         self.batch = self.batch.min(calls).max(1);
         self.reduced_until = now + self.limits.named_rate_age;
@@ -457,7 +444,6 @@ impl Endpoint {
         self.wrong_chain = Some(WrongChain { method: but_for, answers: known.saturating_add(1) });
     }
 
-    /// Excludes the endpoint from selection; no call waits for it.
     pub(super) fn exclude(&mut self, pause: Duration, now: Instant) {
         self.excluded_since.get_or_insert(now);
         self.excluded_until = self.excluded_until.max(now + pause);
@@ -481,12 +467,10 @@ impl Endpoint {
         self.unavailable_since = None;
     }
 
-    /// On cooldown, excluded or disabled.
     pub(super) fn is_unavailable(&self, now: Instant) -> bool {
         self.is_resting(None, now) || self.is_excluded(now) || self.wrong_chain.is_some()
     }
 
-    /// Failures and slow-downs since the last success.
     pub(super) fn failed_in_a_row(&self) -> u32 {
         self.failures.saturating_add(self.slow_downs)
     }

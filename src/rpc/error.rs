@@ -2,7 +2,6 @@
 
 use crate::domain::Height;
 
-/// The result of a query to a chain's nodes.
 pub(crate) type Result<T, E = UpstreamError> = std::result::Result<T, E>;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

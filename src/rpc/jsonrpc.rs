@@ -4,7 +4,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// A method with its parameters.
 #[derive(Debug, Clone)]
 pub struct Call {
     pub method: &'static str,

@@ -25,7 +25,6 @@ pub struct CallOptions {
     pub avoid: Option<EndpointId>,
     /// Use the avoided endpoint again rather than a much slower one.
     pub in_time: bool,
-    /// None of these endpoints.
     pub without: EndpointSet,
     /// The caller queries another endpoint if the named one fails: the call then fails early,
     /// provided another endpoint works and offers the method.
@@ -71,9 +70,7 @@ pub(super) struct Inner {
     pub(super) limits: PoolLimits,
     pub(super) clock: Arc<dyn Clock>,
     random: AtomicU32,
-    /// Number of requests sent.
     pub(super) requests: AtomicU64,
-    /// The id of the next JSON-RPC call.
     next_id: AtomicU32,
 }
 
@@ -177,7 +174,6 @@ impl Pool {
         self.inner.admission.with(id, |endpoint| endpoint.label.clone()).unwrap_or_default()
     }
 
-    /// The error for an answer that cannot be understood.
     pub(crate) fn malformed(&self, by: EndpointId, what: impl Into<String>) -> UpstreamError {
         UpstreamError::Malformed { endpoint: self.label(by), what: what.into() }
     }

@@ -8,8 +8,6 @@ use std::time::Duration;
 use crate::domain::lock;
 use tokio::time::Instant;
 
-/// Whether a caller waits for a wallet's answers, which may change while requests are queued; also
-/// counts the calls and notes the endpoints that were used.
 #[derive(Debug, Default)]
 pub struct Priority {
     interactive: AtomicBool,

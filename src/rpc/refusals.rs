@@ -10,7 +10,6 @@ use super::limits::PoolLimits;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RefusalKind {
-    /// The method is not supported.
     Unsupported,
     /// For lack of a key, a plan or a quota.
     Denied,
@@ -30,14 +29,12 @@ const REPLACEABLE: &[&str] = &["getTransactionsForAddress"];
 /// Shortest time between two log lines of one kind about one endpoint.
 const LOG_EVERY: Duration = Duration::from_secs(1800);
 
-/// Consecutive refusals of a method, or of the endpoint.
 #[derive(Debug, Clone, Copy)]
 struct Streak {
     kind: RefusalKind,
     answers: u32,
     /// Requests that were sent up to this time count as one refusal.
     counted_at: Instant,
-    /// No request is sent before this time.
     until: Instant,
     is_firm: bool,
 }
@@ -78,7 +75,6 @@ fn pause(answers: u32, wanted: u32, limits: &PoolLimits) -> Duration {
     first.saturating_mul(1_u32.checked_shl(step).unwrap_or(u32::MAX)).min(limits.refusal_rest_max)
 }
 
-/// The refusals of one endpoint, by method and as a whole.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     methods: BTreeMap<&'static str, Streak>,
@@ -146,7 +142,6 @@ impl Refusals {
         of_method.into_iter().chain(&self.endpoint_streak).map(|streak| streak.until).max()
     }
 
-    /// When the next pause ends.
     pub(super) fn next_end(&self, now: Instant) -> Option<Instant> {
         let all = self.methods.values().chain(&self.endpoint_streak);
         all.map(|streak| streak.until).filter(|until| *until > now).min()

@@ -22,7 +22,6 @@ use super::scheduler::Needs;
 /// may be of the call: it is up.
 const REPEATED_FAILURES: u32 = 3;
 
-/// A call that has no result yet.
 #[derive(Clone, Copy)]
 pub(super) struct PendingCall {
     /// Its index in the caller's list.
@@ -37,9 +36,7 @@ pub(super) struct PendingCall {
     avoid: Option<EndpointId>,
     /// Endpoints that lacked the data or answered with an unknown error in this round.
     pub(super) without: EndpointSet,
-    /// Completed rounds over all endpoints.
     rounds: u32,
-    /// Whether some answer was an unknown error.
     has_unknown_error: bool,
     /// Whether some failure concerned the endpoint rather than the call.
     has_endpoint_failure: bool,
@@ -61,7 +58,6 @@ impl PendingCall {
         }
     }
 
-    /// The state after an attempt.
     fn after(self, sent: Sent) -> Self {
         let (attempts, time_spent) = (self.attempts + 1, self.time_spent + sent.took);
         Self { attempts, time_spent, avoid: Some(sent.endpoint), ..self }
@@ -88,11 +84,9 @@ impl PendingCall {
     }
 }
 
-/// A request that has ended.
 #[derive(Clone, Copy)]
 pub(super) struct Sent {
     pub(super) endpoint: EndpointId,
-    /// The request's number in the pool.
     pub(super) request: u64,
     pub(super) calls: usize,
     pub(super) began: Instant,
@@ -101,7 +95,6 @@ pub(super) struct Sent {
     pub(super) rest: Option<Duration>,
 }
 
-/// The outcome of a call that has no result.
 pub(super) struct Observation {
     pub(super) decision: RetryDecision,
     pub(super) method: &'static str,

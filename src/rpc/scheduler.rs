@@ -51,7 +51,6 @@ impl Lane {
     }
 }
 
-/// The requirements of a request.
 #[derive(Debug, Clone)]
 pub(super) struct Needs {
     pub(super) lane: Lane,
@@ -66,7 +65,6 @@ pub(super) struct Needs {
     pub(super) is_hedge: bool,
     /// The caller queries another endpoint if the named one fails.
     pub(super) is_replaceable: bool,
-    /// When the call was first made.
     pub(super) since: Instant,
 }
 
@@ -199,7 +197,6 @@ impl Admission {
         lock(&self.state)
     }
 
-    /// Reads or changes the state of an endpoint.
     pub(super) fn with<T>(
         &self,
         id: EndpointId,
@@ -359,7 +356,6 @@ impl Admission {
     }
 }
 
-/// The error for a request whose endpoints are all disabled.
 fn disabled(able: &[&Endpoint], method: &'static str, now: Instant) -> UpstreamError {
     let first = able.iter().find_map(|one| Some((one.label.clone(), one.last_error.clone()?)));
     if able.iter().all(|one| one.refusals.is_denied(method, now))

@@ -119,7 +119,6 @@ impl fmt::Debug for SecretUrl {
     }
 }
 
-/// A header's value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretText(String);
 

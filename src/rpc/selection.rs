@@ -5,12 +5,10 @@
 
 use std::time::Duration;
 
-/// The state of an endpoint that may serve a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Offer {
     /// Its index in the pool.
     pub(super) at: usize,
-    /// Consecutive failures.
     pub(super) failures: u32,
     /// Typical latency; `None` if it was not measured recently.
     pub(super) typical_latency: Option<Duration>,

@@ -64,7 +64,6 @@ pub enum TransportError {
     TooLarge { bytes_max: usize },
 }
 
-/// The response, of any status.
 pub(super) type Received = Result<Response, TransportError>;
 
 /// Sends requests over the network, or to a simulated node in this process.

@@ -6,7 +6,6 @@ pub use crate::decode::RawTx;
 use crate::domain::{Address, Height, Proof, Resume, SourceAccount, TxId, Units, Way};
 use crate::rpc::Lane;
 
-/// A range of heights of a wallet to read.
 #[derive(Debug, Clone)]
 pub struct GapRequest {
     pub wallet: Address,
@@ -81,7 +80,6 @@ impl RawChunk {
             && lower.missing.iter().all(|(height, _)| *height <= lower.high)
     }
 
-    /// Appends the chunk right below.
     pub fn join(&mut self, lower: Self) {
         self.low = lower.low;
         self.resume = lower.resume;

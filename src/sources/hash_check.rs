@@ -6,7 +6,6 @@ use crate::rpc::{CallOptions, EndpointId, Pool};
 
 pub(super) type BlockHash = [u8; 32];
 
-/// Outcome of comparing a stored block hash with the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HashCheck {
     Same,

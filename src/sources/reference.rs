@@ -113,7 +113,6 @@ impl Search {
         [near, near.saturating_mul(WIDER_FACTOR)]
     }
 
-    /// Heights whose price is not found yet.
     pub(super) fn open(&self) -> &BTreeSet<Height> {
         &self.open
     }

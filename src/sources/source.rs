@@ -171,7 +171,6 @@ impl Source {
         }
     }
 
-    /// The final head.
     pub async fn head(&self, lane: &Lane) -> Result<Height> {
         each!(self, source => source.head(&options(lane)).await)
     }
@@ -197,7 +196,6 @@ impl Source {
         each!(self, source => source.scan(targets, &options(lane)).await)
     }
 
-    /// State of the chain's endpoints.
     pub fn endpoints(&self) -> Vec<EndpointStatus> {
         each!(self, source => source.endpoints())
     }

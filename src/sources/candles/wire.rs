@@ -7,7 +7,6 @@ use serde_json::value::RawValue;
 
 use crate::domain::Price;
 
-/// A price that the service has, and for when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) time: u32,

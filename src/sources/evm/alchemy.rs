@@ -91,7 +91,6 @@ impl AlchemyLister {
         }
     }
 
-    /// Lowers the top of the list before anything is listed.
     pub(super) fn set_high(&mut self, high: Height) {
         self.merge.set_high(high);
         self.high = high;

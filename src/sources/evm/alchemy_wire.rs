@@ -45,11 +45,9 @@ struct Metadata<'a> {
 
 pub(super) struct TransferPage {
     pub(super) rows: Vec<ListRow>,
-    /// The key of the next page.
     pub(super) key: Option<String>,
 }
 
-/// `None` if the answer is no page.
 pub(super) fn page<'a>(raw: &'a RawValue) -> Option<TransferPage> {
     let raw: RawPage<'_> = serde_json::from_str(raw.get()).ok()?;
     let marked = |raw: &RawTransfer<'a>| Some((raw.unique_id, row(raw)?));

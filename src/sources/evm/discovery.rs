@@ -6,7 +6,6 @@ use crate::domain::{Doubts, Height, UnixSeconds, Way, named};
 use crate::rpc::CallOptions;
 
 named! {
-    /// A way to find a wallet's transactions.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Discovery {
@@ -83,7 +82,6 @@ pub(super) struct Window {
     pub(super) doubts: Doubts,
 }
 
-/// The wallet, the heights and the lane of a list.
 #[derive(Debug, Clone)]
 pub(super) struct ListRequest {
     pub(super) wallet: Account,

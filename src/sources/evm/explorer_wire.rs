@@ -92,12 +92,10 @@ const TOO_LARGE: &[&str] =
 /// Texts for a retry, if nothing else matches.
 const AGAIN: &[&str] = &["later", "unexpected"];
 
-/// Classifies the answer to a list query.
 pub(super) fn read_list(status: u16, body: &[u8]) -> ReplyClass {
     read(status, body, |result| result.starts_with('['))
 }
 
-/// Classifies the answer to a newest-block query.
 pub(super) fn read_head(status: u16, body: &[u8]) -> ReplyClass {
     let class = read(status, body, |result| result.starts_with("\"0x"));
     // The newest block is not required: an index may refuse it.
@@ -195,7 +193,6 @@ pub(super) fn rows(list: ExplorerList, body: &[u8], wallet: &Account) -> Option<
     rows.iter().map(marked).collect::<Option<Vec<_>>>().map(without_repeats)
 }
 
-/// The newest block in an answer that was classified as good.
 pub(super) fn head(body: &[u8]) -> Option<Height> {
     let envelope: Envelope<'_> = serde_json::from_slice(body).ok()?;
     texts::number(texts::scalar(envelope.result)?)

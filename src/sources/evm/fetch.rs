@@ -34,14 +34,12 @@ pub(super) struct Batch {
     pub(super) proof: Proof,
 }
 
-/// A candidate with its fetched parts.
 pub(super) struct FetchedTx {
     pub(super) candidate: Candidate,
     pub(super) tx: Transaction,
     pub(super) fee: Option<Units>,
 }
 
-/// A candidate that is being fetched.
 pub(super) struct CandidateTx {
     pub(super) candidate: Candidate,
     pub(super) tx: Option<CallResponse>,
@@ -53,7 +51,6 @@ pub(super) struct CandidateTx {
     unfilled: u32,
 }
 
-/// Outcome of fetching some candidates.
 #[derive(Default)]
 pub(super) struct FetchResult {
     pub(super) fetched: Vec<FetchedTx>,

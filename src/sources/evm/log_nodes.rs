@@ -93,7 +93,6 @@ pub(super) enum Kept {
     Unknown,
 }
 
-/// The endpoint chosen for a log query.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LogChoice {
@@ -104,7 +103,6 @@ pub(super) struct LogChoice {
     /// Some server behind the address may lag: an answer counts only with a head that is high
     /// enough.
     pub(super) asks_head: bool,
-    /// Calls per request.
     pub(super) batch: usize,
     /// The endpoint is known to lack the lowest block.
     pub(super) lacks: bool,
@@ -169,7 +167,6 @@ impl EvmSource {
         best.map(|(_, choice)| LogChoice { has_another, ..choice })
     }
 
-    /// Records the head that an endpoint reported in a log request.
     pub(super) fn note_log_head(&self, answer: CallAnswer) -> Result<Height> {
         let (answer, now) = (answer?, Instant::now());
         let head = self.head_in(&answer)?;
@@ -180,7 +177,6 @@ impl EvmSource {
         Ok(head)
     }
 
-    /// The head that an endpoint reported recently.
     pub(super) fn log_head(&self, id: EndpointId) -> Option<Height> {
         lock(&self.inner.log_nodes).0.get(&id).and_then(|node| node.head.get(Instant::now()))
     }
@@ -242,7 +238,6 @@ impl EvmSource {
         self.with_log_node(id, |node, _| node.topics_max = Some(most.max(1)));
     }
 
-    /// The most topics in one position that the endpoint is known to take.
     pub(super) fn log_topics(&self, id: EndpointId) -> Option<usize> {
         lock(&self.inner.log_nodes).0.get(&id).and_then(|node| node.topics_max)
     }
@@ -335,7 +330,6 @@ impl EvmSource {
     }
 }
 
-/// The error that no endpoint has reached this height.
 pub(super) fn no_logs_yet(high: Height) -> UpstreamError {
     UpstreamError::unavailable(format!("no node gives logs up to block {high} yet"))
 }

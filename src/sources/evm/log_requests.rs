@@ -8,7 +8,6 @@ use super::wire;
 use crate::domain::Height;
 use crate::rpc::{Call, CallAnswer, CallResponse};
 
-/// Kinds of calls in such a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestPart {
     Query,

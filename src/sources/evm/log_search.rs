@@ -23,7 +23,6 @@ const AGREEING_DOUBTED: usize = 4;
 /// head from one that does not.
 const AGREEING_APART: usize = 6;
 
-/// Direction of the transfers that a query finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum TransferSide {
     Gave,
@@ -46,14 +45,12 @@ impl TransferSide {
 /// A known log that a query must return.
 pub(super) type Witness = (Height, Word);
 
-/// Identifies a log.
 type Key = (Height, Word, Account, Vec<Word>);
 
 fn key(log: &FoundLog) -> Key {
     (log.block, log.hash, log.address, log.topics.clone())
 }
 
-/// One filter over one range.
 #[derive(Debug)]
 pub(super) struct Query {
     pub(super) side: TransferSide,
@@ -126,7 +123,6 @@ impl Query {
         self.refuted.iter().chain(self.votes.lacking()).copied()
     }
 
-    /// Number of answers that are still needed.
     fn wants(&self, is_doubted: bool, is_wide: bool) -> usize {
         let nothing = self.votes.is_empty() && self.witness.is_none();
         let least = match (self.is_apart, is_doubted) {
@@ -138,7 +134,6 @@ impl Query {
     }
 }
 
-/// The queries of one window and their answers.
 #[derive(Debug)]
 pub(super) struct LogSearch {
     queries: Vec<Query>,
@@ -163,7 +158,6 @@ impl LogSearch {
         (0..requests).map(of).collect()
     }
 
-    /// Queries that need more answers.
     pub(super) fn open(&self) -> Vec<usize> {
         let wanted = |query: &Query| query.wants(self.is_doubted, self.is_wide()) > 0;
         (0..).zip(&self.queries).filter(|(_, query)| wanted(query)).map(|(at, _)| at).collect()
@@ -180,7 +174,6 @@ impl LogSearch {
         Self::new(parts.flatten().collect(), false)
     }
 
-    /// Number of logs of the longest answer.
     pub(super) fn longest(&self) -> usize {
         self.queries.iter().map(|query| query.most).max().unwrap_or(0)
     }

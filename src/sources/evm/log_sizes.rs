@@ -10,7 +10,6 @@ pub(super) struct LogSizes {
     pub(super) blocks: u64,
     /// Ranges that are queried concurrently.
     pub(super) ranges: usize,
-    /// The last size that was answered.
     answered: u64,
     refused: Option<RefusedSize>,
     /// For how many ranges the next refused size will not be retried.
@@ -33,7 +32,6 @@ impl LogSizes {
         Self { blocks, ranges: 1, answered: 0, refused: None, rest, usual }
     }
 
-    /// Whether no size was refused recently.
     pub(super) fn is_free(&self) -> bool {
         self.refused.is_none()
     }

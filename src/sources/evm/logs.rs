@@ -142,7 +142,6 @@ impl LogLister {
         Err(last)
     }
 
-    /// The next ranges, going down.
     fn ranges(&self, high: Height) -> Vec<(Height, Height)> {
         let (mut ranges, mut top) = (Vec::new(), Some(high));
         while let Some(high) = top.filter(|_| ranges.len() < self.sizes.ranges) {

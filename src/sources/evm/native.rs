@@ -35,11 +35,9 @@ const TRACE_TRIES: u32 = 2;
 /// not traced for a while.
 const PRUNED_ANSWERS: u32 = 2;
 
-/// Decodes a method's answer.
 type Read = fn(&[u8]) -> Result<Vec<NativeMove>, evm::RawError>;
 
 impl EvmSource {
-    /// Whether inner movements could make the transaction a trade.
     pub(super) fn may_trade(&self, tx: &Transaction) -> bool {
         evm::may_trade(self.inner.registry.evm(), &self.inner.chain, tx)
     }

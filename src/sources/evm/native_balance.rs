@@ -14,7 +14,6 @@ use crate::decode::evm::{Account, NativeFlows, TRANSFER, Transaction, Word};
 use crate::domain::{Height, Units};
 use crate::rpc::{Call, CallAnswer, CallOptions, UpstreamError};
 
-/// Result of querying the balances around a block.
 enum Balances {
     Given(NativeFlows),
     /// No endpoint has the state of one of the blocks.
@@ -25,7 +24,6 @@ enum Balances {
     Odd,
 }
 
-/// Transactions by the result of their balances.
 #[derive(Default)]
 struct ByBalances<'a> {
     given: Vec<(Traced<'a>, NativeFlows)>,

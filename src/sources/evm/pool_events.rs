@@ -303,7 +303,6 @@ fn is_nothing(answer: &CallResponse) -> bool {
     answer.result.get() == "[]"
 }
 
-/// Endpoints that are not queried any more.
 #[derive(Debug, Default)]
 struct LeftOut {
     failed: BTreeSet<EndpointId>,

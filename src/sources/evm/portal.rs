@@ -38,7 +38,6 @@ pub(super) struct PortalLister {
     /// Windows in flight, from the newest down, and their maximum number.
     in_flight: FuturesOrdered<BoxFuture<'static, Read>>,
     windows_max: usize,
-    /// Number of delivered windows.
     given: usize,
     /// A window that is next in order.
     arrived: Option<Read>,
@@ -86,7 +85,6 @@ impl PortalLister {
         }
     }
 
-    /// Lowers the top of the list before anything is listed.
     pub(super) fn set_high(&mut self, high: Height) {
         self.top = (self.low <= high).then_some(high);
         if let Some(sent) = &mut self.sent {
@@ -94,7 +92,6 @@ impl PortalLister {
         }
     }
 
-    /// The gateway's newest final block.
     pub(super) async fn head(&mut self) -> Result<Option<Height>> {
         match self.gateway.ask("/finalized-head", None, gateway::classify_value).await {
             Ok(reply) => Ok(gateway::head(&reply.body)),
@@ -174,7 +171,6 @@ impl PortalLister {
         }
     }
 
-    /// The lowest block to request.
     fn lowest(&self) -> Height {
         self.low.max(self.first_used())
     }
@@ -196,13 +192,11 @@ impl PortalLister {
         }
     }
 
-    /// Reads again from this height down.
     fn begin_again(&mut self, top: Height) {
         self.in_flight = FuturesOrdered::new();
         self.top = Some(top);
     }
 
-    /// Handles a window that could not be read.
     async fn adapt_to_error(&mut self, trouble: WindowError, top: Height) -> Result<()> {
         let error = match trouble {
             WindowError::Dense(span) => {

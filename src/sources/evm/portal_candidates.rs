@@ -13,7 +13,6 @@ use crate::domain::{Height, Units, UnixSeconds};
 /// A transfer to the wallet: transaction, token, sender.
 pub(super) type Arrival = (Word, Account, Account);
 
-/// The transfers of a block to the wallet.
 pub(super) fn arrivals(block: &Block, wallet: &Account) -> Vec<Arrival> {
     let arrival = |placed: &PlacedLog| {
         let (from, _) = transfer(&placed.log).filter(|(_, to)| to == wallet)?;
@@ -23,7 +22,6 @@ pub(super) fn arrivals(block: &Block, wallet: &Account) -> Vec<Arrival> {
     block.logs.iter().filter_map(arrival).collect()
 }
 
-/// The parts of one transaction in a block.
 #[derive(Default)]
 struct TxParts {
     tx: Option<Tx>,

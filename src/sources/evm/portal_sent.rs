@@ -9,7 +9,6 @@ use crate::domain::{Doubts, Height};
 /// The most transactions held back for the next one below that the wallet sent.
 const HELD_BACK_MAX: usize = 5_000;
 
-/// What to do with a window.
 #[derive(Debug)]
 pub(super) enum Checked {
     Deliver(PortalWindow, Doubts),
@@ -23,7 +22,6 @@ pub(super) enum Checked {
 #[derive(Debug)]
 pub(super) struct SentCheck {
     witness: SentWitness,
-    /// The lowest height of the read.
     low: Height,
     /// `None` if nonces do not count the wallet's transactions.
     count: Option<SentCount>,

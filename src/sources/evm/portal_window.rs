@@ -29,7 +29,6 @@ const DETAIL_ANSWERS_MAX: usize = 8;
 /// Archive chunks that the gateway queries concurrently, for long windows.
 const BUFFER: &str = "50";
 
-/// What is requested from the gateway.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GatewayMode {
     pub(super) native: NativeBy,
@@ -49,7 +48,6 @@ pub(super) struct PortalWindow {
     pub(super) blocks: usize,
     /// Height and nonce of everything that the wallet sent; `None` if an answer lacks nonces.
     pub(super) sent: Option<Vec<(Height, u64)>>,
-    /// Doubts of its answers.
     pub(super) doubts: Doubts,
     pub(super) traces: TraceSights,
 }
@@ -81,7 +79,6 @@ impl PortalWindow {
     }
 }
 
-/// Why a window could not be read.
 #[derive(Debug)]
 pub(super) enum WindowError {
     /// It has too many transactions: use windows of this many blocks.
@@ -139,7 +136,6 @@ impl ListClient {
     }
 }
 
-/// Reads all blocks of a window.
 pub(super) async fn read_window(
     gateway: Arc<ListClient>,
     mode: GatewayMode,

@@ -34,7 +34,6 @@ impl NativeBy {
     }
 }
 
-/// The fields of each item to request.
 fn fields(native: NativeBy) -> Value {
     let by_balance = native == NativeBy::StateDiffs;
     let transaction = json!({

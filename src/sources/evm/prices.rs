@@ -128,7 +128,6 @@ impl EvmSource {
     }
 }
 
-/// The two tokens that a pool reports.
 fn exchanged_by(returned: &[Vec<u8>]) -> Option<[Account; 2]> {
     let token = |at: usize| returned.get(at)?.first_chunk::<32>().and_then(wire::account_of);
     Some([token(0)?, token(1)?])

@@ -22,14 +22,12 @@ use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
 /// The height above which each wallet is searched.
 pub(crate) type Tops = HashMap<Account, Height>;
 
-/// Wallets and blocks per query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Size {
     topics: usize,
     blocks: u64,
 }
 
-/// Why an endpoint's answers cannot be used.
 enum Failure {
     /// Smaller queries may succeed.
     TooMuch(Shrink),
@@ -149,7 +147,6 @@ pub(crate) fn tops(targets: &[ScanTarget]) -> Tops {
     targets.iter().filter_map(top).collect()
 }
 
-/// The wallets as topics, in order.
 pub(crate) fn topics(tops: &Tops) -> Vec<Value> {
     let mut accounts: Vec<&Account> = tops.keys().collect();
     accounts.sort_unstable();

@@ -41,7 +41,6 @@ impl SentCount {
         self.counts = counts;
     }
 
-    /// Whether the count at the top is known.
     pub(super) fn is_counted(&self) -> bool {
         self.counts.top.is_some()
     }
@@ -57,7 +56,6 @@ impl SentCount {
         is_below(top, nonces.iter().max()) || is_below(latest, nonces.iter().min())
     }
 
-    /// Whether the next nonce down is known.
     pub(super) fn has_next(&self) -> bool {
         self.expected().is_some()
     }
@@ -67,7 +65,6 @@ impl SentCount {
         self.lowest.or(self.counts.top)
     }
 
-    /// Whether all sent transactions were passed.
     pub(super) fn is_exhausted(&self) -> bool {
         self.expected().is_some_and(|expected| self.counts.bottom == Some(expected))
     }

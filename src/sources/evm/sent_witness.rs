@@ -16,7 +16,6 @@ use crate::rpc::{Call, CallOptions, EndpointId, Lane, Pool, Result, UpstreamErro
 /// Answers that must agree.
 const ANSWERS: usize = 2;
 
-/// Which counts are queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counts {
     /// At both ends of the read.

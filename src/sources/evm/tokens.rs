@@ -72,7 +72,6 @@ impl<T> Given<T> {
     }
 }
 
-/// The data of an `eth_call`.
 pub(super) type Data = Given<Vec<u8>>;
 
 #[derive(Debug, Clone, Default)]

@@ -64,12 +64,10 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     format!("0x{}", hex::encode(bytes))
 }
 
-/// Queries the newest block.
 pub(crate) fn head_call() -> Call {
     Call { method: "eth_blockNumber", params: json!([]) }
 }
 
-/// A read-only call of a contract.
 pub(crate) fn eth_call(to: &[u8], data: &[u8]) -> Call {
     Call { method: "eth_call", params: json!([{"to": hex(to), "data": hex(data)}, "latest"]) }
 }
@@ -90,7 +88,6 @@ pub(crate) fn logs_call<const N: usize>(
     Call { method: "eth_getLogs", params: json!([log_filter(range, by)]) }
 }
 
-/// An account as a topic.
 pub(crate) fn topic(account: &Account) -> String {
     format!("0x{}{}", "0".repeat(24), hex::encode(account))
 }
@@ -105,7 +102,6 @@ pub(super) struct Block<'a> {
     transactions: Vec<&'a str>,
 }
 
-/// A block's header fields and transaction ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BlockHead {
     pub(super) number: Height,
@@ -221,7 +217,6 @@ pub(super) fn receipt_in(receipts: &RawValue, hash: &Word) -> Option<Box<RawValu
     named(&receipts, hash)
 }
 
-/// A transaction's hash, sender and recipient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TxHeader {
     pub(super) hash: Word,

@@ -76,9 +76,7 @@ pub(super) struct Prefetcher<E> {
     is_exhausted: bool,
     /// How often the run-ahead was used up; each time doubles the prefetched amount.
     doublings: u32,
-    /// Transactions delivered so far.
     pub(super) delivered: usize,
-    /// Number of readers of the source.
     readers: Arc<AtomicUsize>,
 }
 
@@ -132,7 +130,6 @@ impl<E> Prefetcher<E> {
         self.background_work = Some(work);
     }
 
-    /// Cancels all requests in flight.
     pub(super) fn cancel_all(&mut self) {
         (self.in_flight, self.background_work) = (FuturesUnordered::new(), None);
     }
@@ -182,13 +179,11 @@ impl<E> Drop for Prefetcher<E> {
 
 /// A reader that decides what to request next and what can be delivered.
 pub(super) trait PrefetchReader {
-    /// Outcome of a request.
     type Event;
     type Chunk;
 
     fn prefetcher(&mut self) -> &mut Prefetcher<Self::Event>;
 
-    /// Whether all chunks are delivered.
     fn has_ended(&self) -> bool;
 
     /// The outcome of the read after its last chunk.

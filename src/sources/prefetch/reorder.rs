@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::{Entry, Iter, IterMut, Values};
 
-/// Fetch state of an entry.
 #[derive(Debug)]
 pub(in crate::sources) enum Fetch<T> {
     /// Not yet decided whether to request it.
@@ -116,7 +115,6 @@ impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
         (taken, of_retries.unwrap_or(0))
     }
 
-    /// Stores the result of an entry in flight.
     pub(in crate::sources) fn put(&mut self, key: &K, result: T) {
         if let Some(slot) = self.slots.get_mut(key)
             && matches!(slot.fetch, Fetch::InFlight { .. })
@@ -152,7 +150,6 @@ impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
         }
     }
 
-    /// Removes and returns the first entry if it is ready.
     pub(in crate::sources) fn pop_ready(&mut self) -> Option<(Q, T)> {
         let first = self.slots.first_entry()?;
         matches!(first.get().fetch, Fetch::Ready(_)).then_some(())?;

@@ -28,7 +28,6 @@ pub(super) enum EndVerdict {
     Lost,
 }
 
-/// The next request.
 #[derive(Debug)]
 pub(super) enum EndQuestion {
     Page(Box<PageRequest>, Option<EndpointId>),

@@ -14,10 +14,8 @@ use crate::rpc::classify::UNKNOWN_SIGNATURE;
 use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Result, UpstreamError};
 use crate::sources::chunk::{FoundTx, RawTx};
 
-/// A request for a page of a list.
 #[derive(Debug, Clone)]
 pub(super) struct PageRequest {
-    /// Number of the list.
     pub(super) list: usize,
     pub(super) address: [u8; 32],
     pub(super) before: Option<TxId>,
@@ -31,10 +29,8 @@ pub(super) struct PageRequest {
     pub(super) is_newest: bool,
 }
 
-/// The result of such a request.
 pub(super) type PageReply = Result<ListPage>;
 
-/// What came of a requested transaction.
 pub(super) enum Fetched {
     Transaction(Timed),
     /// No endpoint returns it.
@@ -45,7 +41,6 @@ pub(super) enum Fetched {
 
 pub(super) type FetchedEntry = (Entry, Fetched);
 
-/// The transaction in one answer.
 type Read = Result<Option<Timed>>;
 
 /// A requested transaction, the endpoint that answered (`None`: every endpoint failed on it), and

@@ -96,7 +96,6 @@ struct Reply<'a> {
 /// Number of reads by pages that left a doubt, after which a wallet is read by lists.
 const DOUBTFUL_READS: u32 = 2;
 
-/// What one endpoint supports.
 #[derive(Debug, Clone, Copy)]
 enum PageOffer {
     /// Pages of at most this many transactions; until the given time fewer than it took before.

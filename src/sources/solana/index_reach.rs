@@ -64,7 +64,6 @@ pub(super) struct BusyAccount {
     lag: u64,
 }
 
-/// What one answer shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     /// The account is busy, and the list has reached this slot.

@@ -44,7 +44,6 @@ impl LateEntries {
         }
     }
 
-    /// Whether any transaction has not been received yet.
     pub(super) fn is_open(&self) -> bool {
         !self.waiting.is_empty() || !self.in_flight.is_empty()
     }
@@ -77,7 +76,6 @@ impl LateEntries {
         *retries
     }
 
-    /// Gives up an entry that no endpoint returns.
     pub(super) fn give_up(&mut self, id: &TxId) {
         self.waiting.retain(|entry| entry.id != *id);
     }

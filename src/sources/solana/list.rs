@@ -46,7 +46,6 @@ pub(super) struct Entry {
     pub(super) failed: bool,
 }
 
-/// The owner of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Wallet,
@@ -67,7 +66,6 @@ pub(super) struct List {
     is_anchored: bool,
     /// The last entries seen in the lowest slot.
     tail: [Option<TxId>; 2],
-    /// The lowest slot seen.
     pub(super) lowest: Option<Height>,
     /// The slot of `above`, and that of `cursor` where the list named it.
     above_at: Option<Height>,

@@ -48,7 +48,6 @@ pub(super) enum ListEvent {
     OwnedFetched(Result<Vec<FetchedEntry>>),
 }
 
-/// Reads one gap.
 pub(super) struct ListReader {
     source: SolanaSource,
     request: GapRequest,
@@ -65,12 +64,10 @@ pub(super) struct ListReader {
     ends_in_vain: usize,
     /// A chunk was delivered, and with it the accounts known then.
     has_delivered: bool,
-    /// Doubts that this read leaves.
     doubts: Doubts,
     /// Whether the wallet exists, where its list is empty.
     existence: Existence,
     listings: Vec<Listing>,
-    /// Index of the listing of each address.
     listed: HashMap<[u8; 32], usize>,
     /// Nodes that keep the whole chain.
     whole: BTreeSet<EndpointId>,

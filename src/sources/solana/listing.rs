@@ -8,7 +8,6 @@ use crate::rpc::{EndpointId, EndpointSet, Pool};
 /// The highest first slot by which a node counts as one that keeps the whole chain.
 pub(super) const FIRST_HEIGHTS: Height = 1;
 
-/// The stage of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Waits for the head and the accounts, before anything is listed.
@@ -58,7 +57,6 @@ pub(super) enum LateState {
     Known,
 }
 
-/// The evidence for the end of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EndProof {
     Open,
@@ -99,7 +97,6 @@ impl Listing {
         self.has_moved && self.list.has_ended()
     }
 
-    /// Restarts from the top.
     pub(super) fn begin_anew(&mut self, low: Height, high: Height) {
         let list = List::new(self.list.kind, low, high);
         *self = Self { is_fresh: false, late: self.late, ..Self::new(self.address, list) };

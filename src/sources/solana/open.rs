@@ -27,7 +27,6 @@ const TOKEN_ACCOUNT_BYTES: usize = 165;
 /// Attempts where an answer cannot be read.
 const TRIES_MAX: u32 = 4;
 
-/// The results of the first round trip.
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) head: Height,

@@ -50,7 +50,6 @@ pub(super) struct PageReader {
     is_oldest_asked: bool,
     end: Option<EndCheck>,
     false_ends: u32,
-    /// Doubts that this read has left so far.
     doubts: Doubts,
     /// The lowest delivered entry that names the wallet.
     lowest_named: Option<Mark>,
@@ -264,7 +263,6 @@ impl PageReader {
         self.prefetcher.cancel_all();
     }
 
-    /// Acts on the verdict of the list of signatures.
     fn check_end(&mut self) {
         let Some(segments) = &mut self.segments else { return };
         match self.end.as_ref().map(|end| end.verdict) {

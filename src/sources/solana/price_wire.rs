@@ -18,7 +18,6 @@ pub(super) struct Vaults {
     pub(super) fee: u32,
 }
 
-/// Mints in the chain's data row.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mints {
     pub(super) native: [u8; 32],
@@ -144,7 +143,6 @@ fn swaps<'a>(
     pools.iter().filter_map(of)
 }
 
-/// Index of an account in the transaction.
 fn place(tx: &Tx<'_>, account: &[u8; 32]) -> Option<usize> {
     let is = |key: &Key<'_>| pubkey(&key.pubkey).as_ref() == Some(account);
     tx.transaction.account_keys.iter().position(is)

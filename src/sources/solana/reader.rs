@@ -14,7 +14,6 @@ use crate::rpc::{CallOptions, Result};
 use crate::sources::chunk::{GapRequest, RawChunk, Tip};
 use crate::sources::prefetch::{ChunkReader, PrefetchReader as _, RunAhead, drive, next_chunk};
 
-/// Reads one gap of a Solana wallet.
 pub(super) struct SolanaReader {
     source: SolanaSource,
     request: GapRequest,

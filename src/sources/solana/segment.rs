@@ -42,7 +42,6 @@ pub(super) enum SegmentAnchor {
 
 #[derive(Debug)]
 pub(super) struct Segment {
-    /// Identifies the segment in answers.
     pub(super) number: u64,
     pub(super) low: Height,
     /// Everything above this slot is delivered.
@@ -61,7 +60,6 @@ pub(super) struct Segment {
     pub(super) oldest: Option<Height>,
     last_by: Option<EndpointId>,
     answered_by: BTreeSet<EndpointId>,
-    /// Transactions read so far.
     read: usize,
     /// Pages in a row without progress.
     fruitless: u32,
@@ -128,7 +126,6 @@ impl Segment {
         self.phase == SegmentPhase::Ended
     }
 
-    /// Whether pages make no progress any more.
     pub(super) fn is_lost(&self) -> bool {
         self.phase == SegmentPhase::Lost
     }
@@ -137,7 +134,6 @@ impl Segment {
         self.answered_by.iter().copied().collect()
     }
 
-    /// Number of slots that are not read yet.
     pub(super) fn left(&self) -> u64 {
         self.oldest.unwrap_or(self.top).saturating_sub(self.low)
     }
@@ -342,7 +338,6 @@ impl Segment {
         Some(Ready { low, high, txs, missing: Vec::new() })
     }
 
-    /// Whether everything is delivered.
     pub(super) fn is_done(&self) -> bool {
         self.next_high < self.low
     }

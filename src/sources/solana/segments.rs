@@ -16,15 +16,12 @@ use crate::rpc::EndpointId;
 /// How much is read in parallel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageRoom {
-    /// Segments that are read in parallel.
     pub(super) segments: usize,
     /// Transactions that are held or requested.
     pub(super) held: usize,
-    /// The largest page.
     pub(super) limit: usize,
 }
 
-/// A request for a segment's next page.
 #[derive(Debug)]
 pub(super) struct SegmentRequest {
     pub(super) number: u64,

@@ -68,7 +68,6 @@ impl Timeline {
         }
     }
 
-    /// Number of entries that wait to be requested.
     pub(super) fn waiting(&self) -> usize {
         self.planned.len() - self.planned.under_way()
     }
@@ -96,7 +95,6 @@ impl Timeline {
         (keys.into_iter().map(entry).collect(), tries)
     }
 
-    /// Adds a fetched transaction.
     pub(super) fn put(&mut self, slot: Height, id: TxId, tx: Timed) {
         self.planned.put(&(Reverse(slot), id), tx);
     }

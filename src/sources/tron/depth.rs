@@ -23,7 +23,6 @@ const DEPTH_AGE_MAX: Duration = Duration::from_secs(30);
 /// How long an endpoint that gave no answer is avoided.
 const FAILURE_PAUSE: Duration = Duration::from_secs(30);
 
-/// How deep an endpoint keeps events.
 #[derive(Debug, Clone, Copy)]
 enum Depth {
     /// From this height up, perhaps further down; `None`: none were seen.
@@ -32,11 +31,9 @@ enum Depth {
     NotOffered,
 }
 
-/// The result of one search for an endpoint's depth.
 #[derive(Debug, Clone, Copy)]
 struct DepthSearch {
     depth: Depth,
-    /// The lowest height searched.
     low: Height,
     at: Instant,
     /// The oldest events seen.
@@ -254,7 +251,6 @@ impl TronSource {
         }
     }
 
-    /// Records that an endpoint's answers to one search differ.
     pub(super) fn record_unsteady(&self, id: EndpointId) {
         lock(&self.inner.depths).by.entry(id).or_default().is_unsteady = true;
     }

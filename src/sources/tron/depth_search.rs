@@ -66,7 +66,6 @@ pub(super) enum EventLook {
     Nothing,
 }
 
-/// How deep an endpoint keeps events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FoundDepth {
     /// `None`: it shows no events.

@@ -16,7 +16,6 @@ pub(super) const TRANSACTION: [&str; 2] =
 pub(super) const INFO: [&str; 2] =
     ["walletsolidity/gettransactioninfobyid", "wallet/gettransactioninfobyid"];
 
-/// The outcome of fetching a listed transaction.
 #[derive(Debug)]
 pub(super) enum Fetched {
     Transaction(Box<Transaction>),

@@ -41,7 +41,6 @@ struct ListObservation {
     oldest: u64,
 }
 
-/// Recent observations of an endpoint's list.
 #[derive(Debug, Default)]
 struct Reach {
     rounds: VecDeque<ListObservation>,
@@ -129,7 +128,6 @@ pub(super) enum BusyAnswer {
     Failed,
 }
 
-/// The answers of one observation by list.
 pub(super) type Newest = Vec<(EndpointId, ListKind, Vec<BusyAnswer>)>;
 
 impl TronSource {

@@ -119,7 +119,6 @@ impl<'a> InfoAnswers<'a> {
         Some(tx)
     }
 
-    /// The transaction's block.
     pub(super) fn block(&self) -> Option<Height> {
         self.best.as_ref().map(|(_, tx)| tx.call.block)
     }

@@ -29,7 +29,6 @@ const RULES: PagerRules = PagerRules {
     pages_inside_max: 1000,
 };
 
-/// The index's lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ListKind {
     /// Transactions that the wallet sent, or that paid TRX to it or called it.
@@ -42,7 +41,6 @@ impl ListKind {
     pub(super) const BOTH: [Self; 2] = [Self::Transactions, Self::Transfers];
 }
 
-/// A query for a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListCursor {
     /// Milliseconds, inclusive: this moment and all below.
@@ -76,7 +74,6 @@ pub(super) struct IndexedList {
 }
 
 impl IndexedList {
-    /// Starts a list down from a moment.
     pub(super) fn new(top: u64) -> Self {
         let cursor = ListCursor { is_first: true, ..ListCursor::at(top) };
         Self {
@@ -98,7 +95,6 @@ impl IndexedList {
         self.pager.votes() > 0 || self.pager.misses() > 0 || self.tops == 1
     }
 
-    /// Whether the newest page is known.
     pub(super) fn is_begun(&self) -> bool {
         self.pager.has_ended() || !self.cursor.is_first
     }

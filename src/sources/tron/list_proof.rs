@@ -36,7 +36,6 @@ pub(super) enum ProofQuery {
     Existence,
 }
 
-/// The answer to such a query.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ProofAnswer {
     Reach,

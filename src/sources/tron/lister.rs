@@ -35,7 +35,6 @@ pub(super) enum Lister {
     },
     Events {
         windows: Windows,
-        /// Requests in flight.
         asked: usize,
     },
 }
@@ -69,7 +68,6 @@ impl Lister {
     }
 }
 
-/// Why a list's page was not returned.
 #[derive(Debug)]
 pub(super) enum ListError {
     /// Every endpoint that may be queried now refuses lists.

@@ -24,7 +24,6 @@ const SENTINEL_BATCH_MIN: usize = 4;
 /// no new one.
 const HEAD_MARGIN: u64 = 4_096;
 
-/// Result of a search.
 #[derive(Debug)]
 pub(super) enum Found {
     Rows(Vec<FoundRow>),
@@ -46,7 +45,6 @@ enum LogShown {
     Got,
 }
 
-/// One endpoint's answer about a window.
 #[derive(Debug, Default)]
 struct Answer {
     rows: Vec<FoundRow>,
@@ -72,7 +70,6 @@ impl Answer {
     }
 }
 
-/// How one endpoint's searches ended.
 #[derive(Debug)]
 enum SearchEnd {
     Answers(Vec<Answer>),
@@ -80,7 +77,6 @@ enum SearchEnd {
     TimedOut(UpstreamError),
 }
 
-/// One of a window's two searches.
 #[derive(Debug)]
 struct Search {
     /// Index of the window.

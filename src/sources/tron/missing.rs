@@ -19,7 +19,6 @@ const INFOS: [&str; 2] =
 /// Answers without it, after which no node has it.
 const TRIES: u32 = 3;
 
-/// A transaction to look for in a block.
 struct BlockSearch<'a> {
     listed: &'a Taken,
     wallet: &'a Account,

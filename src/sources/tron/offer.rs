@@ -47,7 +47,6 @@ impl SpacedRefusals {
     }
 }
 
-/// What is known of one list of an endpoint.
 #[derive(Debug, Default)]
 struct ListOffer {
     has_worked: bool,

@@ -4,7 +4,6 @@
 /// Answers that report a transaction as failed, after which it counts as failed.
 pub(super) const FAILED_ANSWERS: u32 = 2;
 
-/// What lists show of a transaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SeenTx {
     /// Tokens left the wallet.

@@ -157,7 +157,6 @@ impl Timeline {
         self.planned.values().filter(|slot| slot.is_waiting()).take(most).count()
     }
 
-    /// The next entry to request.
     pub(super) fn take(&mut self) -> Option<Taken> {
         let (keys, tries) = self.planned.take_waiting(1);
         let key = keys.into_iter().next()?;
@@ -172,7 +171,6 @@ impl Timeline {
         self.planned.get_mut(key).is_some_and(|slot| is_of(key, slot.known.height, tx))
     }
 
-    /// Stores a fetched transaction.
     pub(super) fn put(&mut self, key: &Key, tx: Box<Transaction>) {
         if let Some(slot) = self.planned.get_mut(key) {
             slot.known.height = Some(tx.call.block);
@@ -183,7 +181,6 @@ impl Timeline {
         }
     }
 
-    /// Marks an entry as not wanted.
     pub(super) fn pass(&mut self, key: &Key, height: Option<Height>) {
         if let Some(slot) = self.planned.get_mut(key) {
             slot.known.height = slot.known.height.or(height);

@@ -65,7 +65,6 @@ impl WindowSize {
     }
 }
 
-/// Pure: which windows are searched, and down to which height everything is known.
 #[derive(Debug)]
 pub(super) struct Windows {
     low: Height,
