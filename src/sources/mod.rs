@@ -10,6 +10,7 @@ mod evm;
 mod gateway;
 mod hash_check;
 mod known_pools;
+mod page_sizes;
 mod pager;
 mod prefetch;
 mod reference;

@@ -1,6 +1,6 @@
 //! What was learned about each endpoint: whether its index lists inner calls, and its abilities.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,11 +10,12 @@ use tokio::time::Instant;
 
 use super::discovery::Discovery;
 use super::explorer_wire::ExplorerList;
-use super::page_sizes::PageSizes;
+use super::list_row::ListRow;
 use super::{EvmSource, Past};
 use crate::domain::{Doubts, Height, lock};
 use crate::rpc::{EndpointId, EndpointStatus, Pool};
 use crate::sources::ability::{Ability, AbilityKind, Offered};
+use crate::sources::page_sizes::PageSizes;
 use crate::sources::server_reach::ServerReach;
 
 /// Answers without calls, each `SPACING` after the one before, that show an index to list none.
@@ -42,7 +43,7 @@ pub(super) struct Abilities {
     has_shown_traces: AtomicBool,
     has_lacked_traces: AtomicBool,
     pub(super) reach: ServerReach<ExplorerList>,
-    pub(super) page_sizes: PageSizes,
+    pub(super) page_sizes: ListSizes,
     /// Heads that nodes reported.
     pub(super) node_reach: ServerReach<()>,
     /// How far down the lists of each index go, and until when that counts.
@@ -51,6 +52,16 @@ pub(super) struct Abilities {
     pub(super) look: tokio::sync::Mutex<()>,
     /// When a window last proved to be different from the one that was expected.
     unproved_at: Mutex<Option<Instant>>,
+}
+
+pub(super) type ListSizes = PageSizes<(EndpointId, ExplorerList)>;
+
+impl ListSizes {
+    /// Counts distinct rows, as repeated ones do not make a longer page.
+    pub(super) fn note(&self, list: (EndpointId, ExplorerList), page: &[ListRow]) {
+        let distinct: HashSet<_> = page.iter().map(|row| row.hash).collect();
+        self.may_be_cut(list, distinct.len(), 0);
+    }
 }
 
 /// The heights below which an index is not known to have rows; 0 where nothing shows that some are
@@ -245,8 +256,17 @@ mod tests {
 
     use serde_json::Value;
 
+    use super::super::list_row::bare_page as page;
     use super::super::node_model::nodes;
     use super::*;
+
+    #[test]
+    fn a_row_that_is_repeated_makes_no_page_longer() {
+        let (of, sizes) = ((EndpointId(0), ExplorerList::Tokens), ListSizes::default());
+        sizes.note(of, &page(&[1, 2, 3]));
+        sizes.note(of, &page(&[1, 1, 2, 3]));
+        assert_eq!([2, 3].map(|rows| sizes.gives_more(of, rows)), [true, false]);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn an_ability_is_absent_after_spaced_answers_and_never_once_it_worked() {

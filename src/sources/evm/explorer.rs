@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::{OptionFuture, join, join_all};
 use tokio::time::sleep;
 
-use super::abilities::IndexStart;
+use super::abilities::{IndexStart, ListSizes};
 use super::descent::{Descent, DescentOutcome, PageAsk};
 use super::discovery::{Discovery, Window};
 use super::explorer_reach::{BusyAsk, ExplorerReach, Reach};
@@ -15,7 +15,6 @@ use super::explorer_wire::{self as wire, ExplorerList, PAGE_TOO_LARGE};
 use super::list_client::ListClient;
 use super::list_row::ListRow;
 use super::merge::{self, Merge};
-use super::page_sizes::PageSizes;
 use super::sent_witness::SentWitness;
 use super::texts::hex_text;
 use crate::domain::{Doubts, Height};
@@ -52,7 +51,7 @@ pub(super) struct ExplorerLister {
     rows: usize,
     rows_max: usize,
     /// Page sizes seen in this read.
-    page_sizes: PageSizes,
+    page_sizes: ListSizes,
     reach: ExplorerReach,
     avoid: Option<EndpointId>,
     lags: u32,
@@ -84,7 +83,7 @@ impl ExplorerLister {
             calls: Calls::Unseen,
             rows: ROWS_FIRST,
             rows_max: ROWS_MAX,
-            page_sizes: PageSizes::default(),
+            page_sizes: ListSizes::default(),
             avoid: None,
             lags: 0,
             refusals: 0,

@@ -45,7 +45,6 @@ mod native_tests;
 #[cfg(test)]
 mod node_model;
 mod open;
-mod page_sizes;
 mod plain;
 mod pool_events;
 mod pool_names;

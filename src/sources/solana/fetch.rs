@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::SolanaSource;
 use super::index_reach::IndexedList;
-use super::list::{Entry, PAGE_MAX};
+use super::list::{Entry, FEW, PAGE_MAX};
 use super::list_page::ListPage;
 use super::timeline::Timed;
 use crate::decode::solana::{self as decoder, Transaction};
@@ -68,7 +68,8 @@ impl SolanaSource {
         };
         let page = |first: Option<TxId>, answer: CallResponse| {
             let (entries, by) = (self.entries(&answer)?, answer.endpoint);
-            let goes_on = self.inner.page_sizes.may_be_cut(by, entries.len());
+            let count = entries.len();
+            let goes_on = self.inner.page_sizes.may_be_cut(by, count, FEW) || count >= PAGE_MAX;
             Ok(ListPage::new(entries, goes_on, by).beginning_with(first))
         };
         let pages = asked.into_iter().zip(answers);

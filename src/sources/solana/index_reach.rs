@@ -379,7 +379,7 @@ impl SolanaSource {
             Ok(answer) => {
                 let slots = slots(of.1, &answer.result).unwrap_or_default();
                 if of.1 == IndexedList::Signatures {
-                    self.inner.page_sizes.may_be_cut(of.0, slots.len());
+                    self.inner.page_sizes.may_be_cut(of.0, slots.len(), 0);
                 }
                 shown(&slots, slot)
             }

@@ -21,7 +21,6 @@ mod listing;
 mod open;
 mod owned;
 mod page_reader;
-mod page_sizes;
 mod price_wire;
 mod prices;
 #[cfg(test)]
@@ -43,6 +42,7 @@ pub(super) use blocks::{DROPPED, NOT_AVAILABLE};
 pub use limits::SolanaLimits;
 
 use super::ability::{Ability, AbilityKind};
+use super::page_sizes::PageSizes;
 use crate::domain::{Height, lock};
 use crate::registry::Chain;
 use crate::rpc::{
@@ -50,7 +50,6 @@ use crate::rpc::{
 };
 use full_pages::PageOffers;
 use index_reach::{BusyAccount, IndexReach};
-use page_sizes::PageSizes;
 use prices::References;
 
 /// Solana by JSON-RPC nodes. Cheap to clone.
@@ -74,7 +73,7 @@ struct Inner {
     readers: Arc<AtomicUsize>,
     page_offers: PageOffers,
     reach: IndexReach,
-    page_sizes: PageSizes,
+    page_sizes: PageSizes<EndpointId>,
     /// The first block that endpoints were found to keep.
     first_kept: Mutex<BTreeMap<EndpointId, Height>>,
 }

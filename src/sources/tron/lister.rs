@@ -11,6 +11,8 @@ use super::{TronDiscovery, TronSource};
 use crate::domain::{Address, lock};
 use crate::rpc::{Ask, CallOptions, EndpointId, Reply, ReplyClass, UpstreamError};
 
+/// Entries at which a page may have been cut by a limit of the index's own: no index gives fewer.
+const LIMIT_MIN: usize = 10;
 /// Milliseconds by which the second query of a page differs, so that no cache answers it.
 const NUDGE: u64 = 500;
 
@@ -93,7 +95,7 @@ impl TronSource {
         let mut page = page.map_err(ListError::Failed)?;
         let of = (reply.endpoint, kind);
         lock(&self.inner.offers).worked(of);
-        page.is_full = lock(&self.inner.offers).may_be_cut(of, page.items);
+        page.is_full = self.inner.page_sizes.may_be_cut(of, page.items, LIMIT_MIN);
         Ok((page, reply.endpoint))
     }
 

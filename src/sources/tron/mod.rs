@@ -43,6 +43,7 @@ use depth::Depths;
 use indexed::Indexed;
 use info_answers::InternalGivers;
 pub use limits::{TronDiscovery, TronLimits};
+use list::ListKind;
 use offer::Offers;
 use prices::References;
 use serde_json::Value;
@@ -50,6 +51,7 @@ pub use wire::{reading as tron_reading, rpc_reading as tron_rpc_reading};
 
 use super::ability::{Ability, AbilityKind, Offered};
 use super::known_pools::KnownPools;
+use super::page_sizes::PageSizes;
 use super::server_reach::{RecentHead, ServerReach};
 use crate::decode::tron::{Asset, ExchangeId};
 use crate::domain::{Address, Doubts, Height, Proof, lock};
@@ -73,6 +75,7 @@ struct Inner {
     /// Which endpoints offer account lists, how far those have indexed, and how deep endpoints keep
     /// events.
     offers: Mutex<Offers>,
+    page_sizes: PageSizes<(EndpointId, ListKind)>,
     indexed: Mutex<Indexed>,
     depths: Mutex<Depths>,
     /// How far the servers of each endpoint have come, by the heads that come with events.
@@ -107,6 +110,7 @@ impl TronSource {
             pool,
             limits,
             offers: Mutex::default(),
+            page_sizes: PageSizes::default(),
             indexed: Mutex::default(),
             depths: Mutex::default(),
             node_reach: ServerReach::default(),

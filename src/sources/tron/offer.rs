@@ -11,9 +11,6 @@ use super::TronLimits;
 use super::list::ListKind;
 use crate::rpc::EndpointId;
 
-/// Entries at which a page may have been cut by a limit of the index's own: no index gives fewer.
-const LIMIT_MIN: usize = 10;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListRefusal {
     /// The path does not exist.
@@ -60,21 +57,11 @@ struct ListOffer {
 #[derive(Debug, Default)]
 pub(super) struct Offers {
     by: HashMap<(EndpointId, ListKind), ListOffer>,
-    /// Entries of the longest page.
-    longest: HashMap<(EndpointId, ListKind), usize>,
 }
 
 impl Offers {
     pub(super) fn worked(&mut self, list: (EndpointId, ListKind)) {
         self.by.insert(list, ListOffer { has_worked: true, ..ListOffer::default() });
-    }
-
-    /// Records a page of so many entries. Whether a limit may have cut it: the list has given none
-    /// that was longer.
-    pub(super) fn may_be_cut(&mut self, list: (EndpointId, ListKind), entries: usize) -> bool {
-        let longest = self.longest.entry(list).or_default();
-        *longest = entries.max(*longest);
-        entries >= LIMIT_MIN && entries >= *longest
     }
 
     pub(super) fn refused(
@@ -222,14 +209,6 @@ mod tests {
         assert!(offers.has_worked(&both, &limits) && !offers.is_absent(&both, &limits));
         offers.worked((ONE, KIND));
         assert_eq!(offers.of(ONE, &limits), Some(true));
-    }
-
-    #[test]
-    fn a_page_may_be_cut_where_its_list_has_given_no_longer_one() {
-        let mut offers = Offers::default();
-        let mut cut = |id, entries| offers.may_be_cut((id, KIND), entries);
-        assert!(!cut(ONE, 9) && cut(ONE, 10) && cut(ONE, 20) && cut(ONE, 20));
-        assert!(!cut(ONE, 19) && cut(OTHER, 19));
     }
 
     /// Enough answers are counted, but within a time for which a provider only suspends a client.
