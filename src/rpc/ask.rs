@@ -29,7 +29,6 @@ pub enum ReplyClass {
     SlowDown(Option<Duration>),
     /// Why a retry is needed, here or elsewhere.
     Again(String),
-    /// This endpoint does not support it.
     NotOffered(String),
     /// The endpoint refuses for lack of a key, a plan or a quota.
     Denied(String),

@@ -40,7 +40,6 @@ struct BatchOutcome {
     sent: Option<Sent>,
     outcomes: Vec<(PendingCall, Result<Box<RawValue>, Observation>)>,
     refused: Vec<(PendingCall, UpstreamError)>,
-    /// Calls that did not fit into the request.
     unsent: Vec<PendingCall>,
 }
 

@@ -36,7 +36,6 @@ const REQUEST_ERRORS: RangeInclusive<i64> = -32602..=-32600;
 /// How long an endpoint without an answer is excluded at most.
 const UNKNOWN_COOLDOWN: Duration = Duration::from_secs(20);
 
-/// What an endpoint reports about its chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChainCheck {
     Match,
@@ -90,7 +89,6 @@ struct Reported {
     basis: Basis,
     /// The endpoint is not queried again before this time.
     until: Instant,
-    /// Cooldown of an endpoint that reported another chain.
     cooldown: Duration,
 }
 
@@ -261,7 +259,6 @@ impl ChainChecks {
         }
     }
 
-    /// Endpoints without an answer, or whose answer has expired.
     fn due_for_check(&self, pool: &Pool) -> Vec<EndpointId> {
         let (known, now) = (lock(&self.reported.known), Instant::now());
         let is_open = |id: &EndpointId| known.get(id).is_none_or(|known| known.until <= now);

@@ -26,7 +26,6 @@ pub struct EndpointConfig {
     pub rate_millihertz: Option<u32>,
     /// A rate limit that endpoints of several pools share.
     pub rate_account: Option<RateAccount>,
-    /// Number of processes that divide this rate.
     pub share: RateShare,
     pub concurrency: Option<usize>,
     pub batch: Option<usize>,
@@ -59,7 +58,6 @@ pub struct EndpointStatus {
     pub last_error: Option<String>,
     /// Time since the last useful answer.
     pub answered_ago: Option<Duration>,
-    /// Methods that gave a result.
     pub worked: Vec<String>,
     pub not_offered: Vec<String>,
     /// Per method: calls sent and calls that failed.
@@ -83,7 +81,6 @@ const WRONG_CHAIN_REST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Per cent of a rate named by refusals that is used: requests are not evenly spaced.
 const NAMED_SHARE: u32 = 85;
 
-/// A rate limit that refusals named, and when it expires.
 #[derive(Debug, Clone, Copy)]
 struct NamedRate {
     millihertz: u32,
@@ -252,7 +249,6 @@ impl Endpoint {
         }
     }
 
-    /// Whether a cooldown applies to a method, or to the endpoint as a whole.
     pub(super) fn is_resting(&self, method: Option<&str>, now: Instant) -> bool {
         self.cooldown_until(method) > now
     }

@@ -9,7 +9,6 @@ use super::transport::TransportError;
 /// HTTP statuses of a server that waited too long, which some return as codes of JSON-RPC.
 pub(crate) const TIME_OUTS: [i64; 5] = [408, 504, 524, 598, 599];
 
-/// An attempt without a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failure {
     Transport(TransportError),
@@ -33,7 +32,6 @@ pub(super) enum Failure {
     Missing,
 }
 
-/// What to do after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RetryDecision {
     /// The endpoint asks for fewer requests: a cooldown, then a retry, here or elsewhere.
@@ -46,9 +44,7 @@ pub(super) enum RetryDecision {
     /// An error that no table lists: retry on another endpoint, and count a failure of this one;
     /// final only once every endpoint answers with one, more than once.
     Unknown,
-    /// Smaller batches on this endpoint.
     ReduceBatch,
-    /// The caller must reduce the range.
     ReduceRange,
     /// The endpoint does not support the method; counts after repeated answers.
     Unsupported,
@@ -60,7 +56,6 @@ pub(super) enum RetryDecision {
 }
 
 impl RetryDecision {
-    /// Whether the decision counts as a failure of the endpoint.
     pub(super) fn is_failure(self) -> bool {
         // Refusals are not failures: they already disable the endpoint for a while.
         matches!(self, Self::Retry | Self::Unknown)
@@ -86,7 +81,6 @@ impl std::fmt::Display for Failure {
 }
 
 impl Failure {
-    /// The same failure with secrets masked in its text.
     pub(super) fn masked(&self, secrets: &[String]) -> Self {
         match self {
             Self::Http { status, text } => {

@@ -15,7 +15,6 @@ use super::scheduler::{Admission, Lane};
 use super::transport::Transport;
 use crate::domain::{Clock, UnixMillis};
 
-/// The lane and the endpoint preferences of a call.
 #[derive(Debug, Clone)]
 pub struct CallOptions {
     pub lane: Lane,

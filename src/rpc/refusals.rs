@@ -169,7 +169,6 @@ impl Refusals {
         all.map(|(method, _)| (*method).to_owned()).collect()
     }
 
-    /// Methods that gave a result once.
     pub(super) fn methods_worked(&self) -> Vec<String> {
         self.worked.iter().map(|method| (*method).to_owned()).collect()
     }

@@ -262,7 +262,6 @@ impl Pool {
     }
 }
 
-/// Records what the outcome of one call shows about the endpoint's abilities.
 fn record_observation(
     endpoint: &mut Endpoint,
     sent: Sent,

@@ -262,7 +262,6 @@ impl Admission {
         able.any(|(_, endpoint)| !is_soon || !endpoint.is_out(needs.method, now))
     }
 
-    /// Whether another endpoint can serve the call instead of the named one.
     pub(super) fn is_replaced(&self, needs: &Needs) -> bool {
         self.state().is_replaced(needs, Instant::now())
     }

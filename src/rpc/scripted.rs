@@ -23,7 +23,6 @@ impl Clock for Epoch {
     }
 }
 
-/// An error in place of a result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NodeFault {
     Rpc(i64, &'static str),

@@ -118,7 +118,6 @@ impl Pool {
         run_to_end(SharedPermit::new(permit), sent).await
     }
 
-    /// The pause that a refusal's `Retry-After` header requests.
     fn requested_wait(&self, received: &Received) -> Option<Duration> {
         let refused = received.as_ref().ok().filter(|response| response.status >= 400)?;
         let now = self.inner.clock.now().seconds().0;

@@ -16,7 +16,6 @@ named! {
     }
 }
 
-/// One thing that an endpoint may offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ability {
     pub kind: AbilityKind,

@@ -24,7 +24,6 @@ const TIMES_MAX: usize = 60;
 /// Seconds between two records above which the price is not interpolated between them.
 const APART_MAX: u32 = 2 * WIDTH;
 
-/// A price service. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Candles {
     pool: Pool,

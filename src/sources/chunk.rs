@@ -37,11 +37,9 @@ pub struct RawChunk {
     pub late: Vec<RawTx>,
     /// Where to continue below `low`.
     pub resume: Option<Resume>,
-    /// The basis of the read of these heights.
     pub proof: Proof,
     /// Listed transactions of these heights, or of `late`, that no endpoint returns.
     pub missing: Vec<(Height, TxId)>,
-    /// The wallet's accounts that this read found.
     pub accounts: Vec<SourceAccount>,
     pub late_accounts: LateAccounts,
     /// Set on the first chunk of a read from the head, where the nodes report the block.

@@ -8,7 +8,6 @@ use serde_json::value::RawValue;
 use crate::domain::Height;
 use crate::rpc::ReplyClass;
 
-/// The non-empty lines of an answer.
 pub(in crate::sources) fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty())
 }
@@ -42,7 +41,6 @@ pub(in crate::sources) fn first_block(body: &[u8]) -> Option<Height> {
     }
 }
 
-/// Classifies the answer to a block query.
 pub(in crate::sources) fn classify_stream(status: u16, body: &[u8]) -> ReplyClass {
     if status != 200 {
         return classify_status(status, body);
@@ -59,7 +57,6 @@ pub(in crate::sources) fn classify_stream(status: u16, body: &[u8]) -> ReplyClas
     }
 }
 
-/// Classifies an answer that must be one JSON value.
 pub(in crate::sources) fn classify_value(status: u16, body: &[u8]) -> ReplyClass {
     if status != 200 {
         return classify_status(status, body);

@@ -126,7 +126,6 @@ impl Abilities {
         lock(&self.calls).entry(kind).or_default().note_absence();
     }
 
-    /// Records a block of which a gateway with traces gave none.
     pub(super) fn note_untraced(&self, height: Height) {
         let mut untraced = lock(&self.untraced);
         if untraced.len() >= UNTRACED_MAX {
@@ -135,12 +134,10 @@ impl Abilities {
         untraced.entry(height).or_default().note_absence();
     }
 
-    /// Records a block of which a gateway gave traces.
     pub(super) fn note_traced(&self, height: Height) {
         lock(&self.untraced).remove(&height);
     }
 
-    /// Whether a gateway with traces gave none of some of these blocks.
     pub(super) fn has_untraced(&self, heights: RangeInclusive<Height>) -> bool {
         !heights.is_empty() && lock(&self.untraced).range(heights).next().is_some()
     }
@@ -160,7 +157,6 @@ impl Abilities {
             && !self.has_shown_traces.load(Ordering::Relaxed)
     }
 
-    /// Records that a gateway has shown traces of this block.
     pub(super) fn note_traces_from(&self, height: Height) {
         let mut from = lock(&self.traces_from);
         *from = Some(from.map_or(height, |from| from.min(height)));

@@ -56,7 +56,6 @@ pub(super) struct AlchemyLister {
     named: HashMap<EndpointId, (Height, Instant)>,
 }
 
-/// A page, and evidence of its server's height.
 struct PageAnswer {
     page: CallResponse,
     reach: Reach,

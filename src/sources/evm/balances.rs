@@ -26,7 +26,6 @@ impl EvmSource {
     }
 }
 
-/// Queries a wallet's balance of each token.
 pub(crate) fn balance_calls(wallet: Address, mints: &[Address]) -> Vec<Call> {
     let mut data = BALANCE_OF.to_vec();
     data.extend([0; WORD - 20]);
@@ -34,7 +33,6 @@ pub(crate) fn balance_calls(wallet: Address, mints: &[Address]) -> Vec<Call> {
     mints.iter().map(|mint| wire::eth_call(mint.bytes(), &data)).collect()
 }
 
-/// Decodes the result of `balanceOf`.
 pub(crate) fn balance(raw: &RawValue) -> Option<Units> {
     wire::returned(raw)?.first_chunk::<WORD>().map(|word| Units::from_be_bytes(*word))
 }

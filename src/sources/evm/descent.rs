@@ -39,7 +39,6 @@ pub(super) struct PageAsk {
     pub(super) confirms_end: bool,
 }
 
-/// Effect of a page on the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DescentOutcome {
     Taken,
@@ -47,7 +46,6 @@ pub(super) enum DescentOutcome {
     Missed,
 }
 
-/// Why a list cannot be continued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ListFault {
     #[error("rows are not in the order asked for")]

@@ -78,7 +78,6 @@ pub(super) struct Window {
     pub(super) found: Vec<Candidate>,
     /// Number of transactions that only brought unsolicited tokens.
     pub(super) skipped: usize,
-    /// Doubts of the list about these heights.
     pub(super) doubts: Doubts,
 }
 

@@ -48,7 +48,6 @@ pub(super) enum Reach {
     Unknown,
 }
 
-/// A query for rows of a busy account.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BusyAsk {
     pub(super) low: Option<Height>,
@@ -62,7 +61,6 @@ impl BusyAsk {
     }
 }
 
-/// Newest rows of a busy account in one list.
 #[derive(Debug, Default)]
 struct NewestRows {
     /// Height of the newest row in each answer.
@@ -143,7 +141,6 @@ impl ExplorerReach {
         }
     }
 
-    /// Endpoints whose height was queried.
     pub(super) fn known(&self) -> BTreeSet<EndpointId> {
         lock(&self.heads).keys().copied().collect()
     }

@@ -30,7 +30,6 @@ pub(super) struct Batch {
     pub(super) low: Height,
     pub(super) high: Height,
     pub(super) candidates: Vec<Candidate>,
-    /// Proof of the list for these heights.
     pub(super) proof: Proof,
 }
 

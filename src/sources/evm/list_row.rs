@@ -43,7 +43,6 @@ pub(super) enum What {
     Nothing,
 }
 
-/// A row without a movement.
 #[cfg(test)]
 pub(super) fn bare_row(block: Height, id: u8) -> ListRow {
     let (sent, what) = (SentNonce::No, What::Nothing);

@@ -119,7 +119,6 @@ pub(super) struct Model {
     pub(super) head: Height,
     pub(super) ways: Ways,
     pub(super) sent: AtomicUsize,
-    /// Requests for the list of calls.
     calls_asked: AtomicUsize,
     pages: AtomicUsize,
     lists_asked: AtomicUsize,
@@ -239,7 +238,6 @@ impl Model {
         json!({"status": "1", "message": "OK", "result": rows})
     }
 
-    /// The newest rows of an account that others use.
     fn busy(
         &self,
         action: &str,

@@ -32,20 +32,17 @@ pub(super) struct LogAsker<'a> {
     pub(super) options: &'a CallOptions,
     /// The range of the whole search.
     pub(super) range: (Height, Height),
-    /// Blocks of one query.
     pub(super) blocks: u64,
     /// This many blocks are probably refused, so the endpoint's depth is checked only once they are
     /// answered.
     pub(super) is_tried: bool,
 }
 
-/// The answers of an endpoint, and whether it keeps logs so old.
 pub(super) struct DepthReply {
     pub(super) outcome: Result<Answers, SearchFault>,
     pub(super) kept: Kept,
 }
 
-/// Why queries returned no logs.
 pub(super) enum SearchFault {
     TooMuch(Shrink),
     /// The same because the query took too long.
@@ -69,7 +66,6 @@ impl From<UpstreamError> for SearchFault {
 
 type LogsByQuery = Vec<(usize, Vec<FoundLog>)>;
 
-/// The answers to some queries of a search.
 #[derive(Default)]
 pub(super) struct Answers {
     pub(super) logs: LogsByQuery,
@@ -79,7 +75,6 @@ pub(super) struct Answers {
     unproven: Vec<usize>,
 }
 
-/// Outcome of one round of requests.
 enum Round {
     Answered(Answers),
     /// The head is near, and no request showed logs up to the highest block.
@@ -376,7 +371,6 @@ impl LogAsker<'_> {
     }
 }
 
-/// Classifies the refusal of a search.
 fn refused(
     code: i64,
     message: String,

@@ -32,7 +32,6 @@ pub(super) enum Busy {
     ReferencePools,
 }
 
-/// A query for their logs.
 #[derive(Debug)]
 pub(super) struct BusyQuery {
     of: Busy,
@@ -56,7 +55,6 @@ pub(super) enum Sentinel {
     Of(Nearby),
 }
 
-/// Result of a look at an endpoint's depth.
 #[derive(Debug)]
 pub(super) struct DepthLook {
     pub(super) kept: Kept,
@@ -86,7 +84,6 @@ struct Filled {
     has_logs: bool,
 }
 
-/// Result of sampling blocks.
 #[derive(Debug)]
 enum Sample {
     Filled(Filled),
@@ -377,7 +374,6 @@ fn busy_call(range: (Height, Height), emitters: &[String]) -> Call {
     wire::logs_call(range, [("address", json!(emitters))])
 }
 
-/// The blocks of the logs in an answer, within the requested range.
 pub(super) fn blocks_within(answer: &CallResponse, (low, high): (Height, Height)) -> Vec<Height> {
     let logs = wire::logs(&answer.result).unwrap_or_default();
     logs.iter().map(|log| log.block).filter(|block| (low..=high).contains(block)).collect()

@@ -84,7 +84,6 @@ impl LogNode {
     }
 }
 
-/// Whether an endpoint keeps the logs of a height.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kept {
     Yes,
@@ -118,7 +117,6 @@ impl LogChoice {
     }
 }
 
-/// Speed of an endpoint compared with the fastest one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Pace {
     Usual,
@@ -265,7 +263,6 @@ impl EvmSource {
         if_current(lock(&self.inner.log_nodes).0.get(&id)?.kept, Instant::now())
     }
 
-    /// Whether the endpoint keeps its logs at a height, as far as known.
     pub(super) fn known_depth(&self, id: EndpointId, low: Height) -> Option<Kept> {
         lock(&self.inner.log_nodes).0.get(&id)?.depth(low, Instant::now())
     }

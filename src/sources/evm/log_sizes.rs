@@ -6,9 +6,7 @@ use super::ranges::Shrink;
 
 #[derive(Debug)]
 pub(super) struct LogSizes {
-    /// Blocks of the next range.
     pub(super) blocks: u64,
-    /// Ranges that are queried concurrently.
     pub(super) ranges: usize,
     answered: u64,
     refused: Option<RefusedSize>,

@@ -34,7 +34,6 @@ pub(super) struct LogLister {
     sizes: LogSizes,
     /// Endpoints that failed in this read.
     without: BTreeSet<EndpointId>,
-    /// Endpoints that have pruned blocks so old.
     pruned: BTreeSet<EndpointId>,
     /// Consecutive queries that timed out, of any size.
     time_outs: u32,
@@ -182,7 +181,6 @@ impl LogLister {
         ranges.iter().flat_map(of).collect()
     }
 
-    /// Searches some ranges; returns their logs and doubts.
     async fn search(
         &mut self,
         ranges: &[(Height, Height)],

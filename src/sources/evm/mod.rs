@@ -127,13 +127,11 @@ struct Inner {
     chain_checks: Arc<ChainChecks>,
     /// Failed ways: the number of consecutive failures, and until when the other ways come first.
     failures: Mutex<HashMap<Discovery, (u32, Instant)>>,
-    /// Observations about inner calls, by way.
     abilities: Arc<Abilities>,
     /// The blocks up to which lists were complete when they were last asked.
     list_heads: Mutex<HashMap<Discovery, ListHead>>,
     /// Wallets without code: the block in which that was seen, and when.
     plain: Mutex<HashMap<Account, (Height, Instant)>>,
-    /// Observations about the endpoints' logs.
     log_nodes: Mutex<LogNodes>,
     sentinel: Mutex<Sentinel>,
     /// A final head, and the first block at or above it with logs of busy contracts.

@@ -266,7 +266,6 @@ impl PortalLister {
         self.first.filter(|first| *first > 1).unwrap_or(0)
     }
 
-    /// Adapts the length of the next windows to the number of transactions in this one.
     fn adapt_span(&mut self, window: &PortalWindow) {
         let length = window.high - window.low.max(self.first_used()) + 1;
         match window.found.len() + window.skipped {

@@ -53,7 +53,6 @@ pub(super) struct PortalWindow {
 }
 
 impl PortalWindow {
-    /// Joins this window with the one right above.
     pub(super) fn below(mut self, above: Self) -> Self {
         self.high = above.high;
         self.found.extend(above.found);
@@ -65,7 +64,6 @@ impl PortalWindow {
         self
     }
 
-    /// Splits the window into the part from a height up and the part below.
     pub(super) fn split(mut self, low: Height) -> (Self, Option<Self>) {
         let Some(high) = low.checked_sub(1).filter(|high| *high >= self.low) else {
             return (self, None);
@@ -208,7 +206,6 @@ fn add_changes(found: &mut [Candidate], changes: &mut HashMap<Word, NativeFlows>
     }
 }
 
-/// Tokens received through known contracts, and their senders.
 #[derive(Debug, Default)]
 struct KnownArrivals {
     tokens: BTreeSet<Account>,

@@ -188,7 +188,6 @@ pub(super) struct Tx {
     pub(super) gas: Option<(Units, Units)>,
 }
 
-/// How a transaction changed an account's balance.
 #[derive(Debug)]
 pub(super) struct BalanceDiff {
     pub(super) tx: u32,

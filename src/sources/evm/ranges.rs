@@ -6,7 +6,6 @@
 use crate::domain::Height;
 use crate::rpc::classify::{self, TIME_OUTS, words};
 
-/// How to reduce a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shrink {
     /// To this many blocks, for this query.

@@ -35,7 +35,6 @@ enum Failure {
 }
 
 impl Size {
-    /// A smaller size; `None` if there is none.
     fn shrink(self, shrink: Shrink, topics_min: usize) -> Option<Self> {
         match shrink {
             Shrink::To(blocks) | Shrink::AtMost(blocks) if blocks < self.blocks => {

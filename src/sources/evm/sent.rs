@@ -7,7 +7,6 @@
 
 use crate::domain::Height;
 
-/// Whether a row is the wallet's own transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum SentNonce {
     #[default]

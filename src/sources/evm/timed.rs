@@ -18,7 +18,6 @@ use crate::domain::{Height, UnixSeconds};
 use crate::rpc::{CallOptions, Result};
 use crate::sources::chunk::RawTx;
 
-/// Times of blocks by logs or lists.
 type ListedTimes = BTreeMap<Height, UnixSeconds>;
 
 impl EvmSource {

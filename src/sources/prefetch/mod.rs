@@ -23,7 +23,6 @@ use super::chunk::RawChunk;
 use crate::domain::Height;
 use crate::rpc::{Result, UpstreamError};
 
-/// How urgently more requests are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Urgency {
     /// No caller waits for a chunk now.
@@ -37,7 +36,6 @@ pub(super) enum Urgency {
 
 const DOUBLINGS_MAX: u32 = 10;
 
-/// Limits of the number of transactions in flight or waiting for delivery.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Depth {
     pub(super) min: usize,
@@ -224,7 +222,6 @@ impl<R: PrefetchReader<Chunk = RawChunk, Event: Send> + Send> ChunkReader for R 
     }
 }
 
-/// The next chunk, newest first; `None` after the last one. Cancel safe.
 pub(super) async fn next_chunk<R: PrefetchReader>(reader: &mut R) -> Result<Option<R::Chunk>> {
     loop {
         if let Some(error) = reader.prefetcher().failure.take() {
