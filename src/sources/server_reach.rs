@@ -48,7 +48,6 @@ struct HeightSpread<L> {
 #[derive(Debug)]
 pub(super) struct ServerReach<L>(Mutex<HashMap<EndpointId, Observations<L>>>);
 
-/// Observed heights of one endpoint.
 #[derive(Debug)]
 struct Observations<L> {
     recent: VecDeque<HeightSpread<L>>,

@@ -7,7 +7,6 @@ use super::{SolanaSource, if_offered, wire};
 use crate::domain::Address;
 use crate::rpc::{CallOptions, Result};
 
-/// State of the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Existence {
     Open,

@@ -33,7 +33,6 @@ pub(super) type PageReply = Result<ListPage>;
 
 pub(super) enum Fetched {
     Transaction(Timed),
-    /// No endpoint returns it.
     Missing,
     /// Every endpoint fails on it.
     Failing,

@@ -43,7 +43,6 @@ pub(super) struct PageQuery {
 }
 
 impl PageQuery {
-    /// Whether the page begins with the newest wanted transactions.
     fn is_newest(&self) -> bool {
         !self.ascending && self.token.is_none() && self.known_to == Some(self.high)
     }
@@ -113,7 +112,6 @@ impl PageOffer {
     }
 }
 
-/// The endpoints from which full-transaction pages are requested.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PagePlan {
     pub(super) limit: usize,
@@ -211,7 +209,6 @@ impl SolanaSource {
         self.give_up_pages(id);
     }
 
-    /// Does not use the endpoint's pages for a while.
     pub(super) fn give_up_pages(&self, id: EndpointId) {
         let until = Instant::now() + self.inner.limits.full_pages_recheck;
         lock(&self.inner.page_offers.0).offers.insert(id, PageOffer::Lacks(until));
@@ -237,7 +234,6 @@ impl SolanaSource {
         endpoints.iter().all(|id| by_owner.contains(*id))
     }
 
-    /// Uses no endpoint's pages for a while.
     pub(super) fn give_up_all_pages(&self) {
         for status in self.inner.pool.endpoints() {
             self.give_up_pages(status.id);

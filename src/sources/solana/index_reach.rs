@@ -72,7 +72,6 @@ enum Shown {
     /// open.
     Reached(Height),
     Nothing,
-    /// No answer.
     Failed,
 }
 
@@ -145,7 +144,6 @@ impl IndexReach {
         slot <= own.max(farthest.saturating_sub(lag))
     }
 
-    /// Records the presumed reach of a list without the account.
     fn presume(&self, of: (EndpointId, IndexedList), slot: Height) {
         let mut all = lock(&self.0);
         let known = all.entry(of).or_default();
@@ -189,7 +187,6 @@ impl SolanaSource {
         self.busy.as_ref().filter(|_| is_asked).map(|busy| call(list, busy))
     }
 
-    /// Whether the full pages of each endpoint in use reach far above a slot.
     pub(super) fn have_pages_passed(&self, slot: Height, without: EndpointSet) -> bool {
         let all = self.inner.pool.endpoints();
         let mut open = all.iter().map(|status| status.id).filter(|id| !without.contains(*id));
@@ -315,7 +312,6 @@ impl SolanaSource {
         (0..calls.len()).map(|at| results.remove(&at).unwrap_or_else(missing)).collect()
     }
 
-    /// What an answer about the busy account shows, with the number of its request.
     fn shows(
         &self,
         list: IndexedList,

@@ -158,7 +158,6 @@ impl List {
         self.pager.reopen();
     }
 
-    /// The signature from which the next page is requested.
     pub(super) fn before(&self) -> Option<TxId> {
         self.start(self.inside)
     }

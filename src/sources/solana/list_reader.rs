@@ -41,7 +41,6 @@ pub(super) enum ListEvent {
     Fetched(Result<Vec<FetchedEntry>>),
     /// The first block kept by the endpoints that reported the ends of these lists.
     FirstKept(Vec<usize>, Result<Vec<(EndpointId, Height)>>),
-    /// Whether the account exists.
     Exists(Result<bool>),
     /// The transactions that a gateway lists, or those of them that nodes returned.
     Owned(Result<Vec<Owned>>),

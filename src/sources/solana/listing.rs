@@ -135,7 +135,6 @@ impl Listing {
         (is_ended && first > low.max(FIRST_HEIGHTS)).then(|| self.list.end().min(first - 1))
     }
 
-    /// The request for the next page, as list `number` of a read that begins at `head`.
     pub(super) fn request(&self, number: usize, head: Height, is_first: bool) -> PageRequest {
         let list = &self.list;
         // A late list includes everything above the read's heights too.

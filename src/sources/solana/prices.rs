@@ -29,7 +29,6 @@ const BLOCK_TRIES: u32 = 3;
 /// Prices of grid slots to keep.
 const KEPT_MAX: usize = 10_000;
 
-/// The reference pools of the chain's row, and their results.
 #[derive(Debug, Default)]
 pub(super) struct References {
     pools: Vec<Vaults>,
@@ -143,7 +142,6 @@ impl SolanaSource {
     }
 }
 
-/// The last slot of the grid at or below this one.
 fn grid(slot: Height) -> Height {
     slot - slot % GRID
 }

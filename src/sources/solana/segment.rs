@@ -29,7 +29,6 @@ const RULES: PagerRules = PagerRules {
     pages_inside_max: u32::MAX,
 };
 
-/// The known entry below a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SegmentAnchor {
     /// The segment below has not answered yet.
@@ -74,7 +73,6 @@ enum SegmentPhase {
     /// The last page had no token.
     Stopped,
     Ended,
-    /// Pages make no progress any more.
     Lost,
 }
 

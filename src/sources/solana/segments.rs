@@ -13,11 +13,9 @@ use super::timeline::{ReadyTxs, Timed};
 use crate::domain::Height;
 use crate::rpc::EndpointId;
 
-/// How much is read in parallel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageRoom {
     pub(super) segments: usize,
-    /// Transactions that are held or requested.
     pub(super) held: usize,
     pub(super) limit: usize,
 }
@@ -85,7 +83,6 @@ impl Segments {
         self.all.iter().rev().flat_map(|one| one.held.iter().rev())
     }
 
-    /// The lowest slot of any entry.
     pub(super) fn oldest(&self) -> Option<Height> {
         let here = self.all.iter().filter_map(|one| one.oldest).min();
         here.or(self.last)

@@ -15,7 +15,6 @@ type Key = (Reverse<Height>, TxId);
 pub(super) type Timed = (Box<Transaction>, UnixSeconds);
 pub(super) type ReadyTxs = Ready<Timed, TxId>;
 
-/// Entries that are not delivered yet, newest first.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
     low: Height,
@@ -145,7 +144,6 @@ impl Timeline {
         (enough || low <= self.low).then(|| self.take_chunk(low))
     }
 
-    /// The slot of each entry at and above this one.
     fn slots_down_to(&self, low: Height) -> impl Iterator<Item = Height> {
         let slots = self.planned.iter().map(|((Reverse(slot), _), _)| *slot);
         slots.take_while(move |slot| *slot >= low)

@@ -67,7 +67,6 @@ impl ListReader {
         }
     }
 
-    /// Nothing below this height can be had.
     pub(super) fn cut_error(&self, first: Height) -> UpstreamError {
         if !self.source.inner.pool.awaits_any(CUT_PATIENCE) {
             return UpstreamError::HistoryCut { first };
