@@ -5,11 +5,12 @@ use std::sync::LazyLock;
 use blotter::decode::evm::{Account, Log};
 use blotter::decode::tron::{Transaction, decode};
 use blotter::decode::{Decoded, NoteKind};
-use blotter::domain::UnixSeconds;
+use blotter::domain::{Units, UnixSeconds};
 use blotter::registry::Registry;
+use sha3::{Digest as _, Keccak256};
 
 use crate::evm_decode::{
-    AAA, BBB, OTHER, POOL, ROUTER, WALLET, account, case, log, number, swap, transfer, word,
+    AAA, BBB, Case, OTHER, POOL, ROUTER, WALLET, account, case, log, number, swap, transfer, word,
 };
 
 /// SUN's Universal Router, the one before the present one.
@@ -17,14 +18,13 @@ const UNIVERSAL: &str = "a31d689a84244bc01be56e07aeafb7686f56bb89";
 
 /// The wallet calls a contract of Tron.
 fn called(to: Account, logs: Vec<Log>) -> Decoded {
+    called_with(case(logs).to(to), Vec::new())
+}
+
+fn called_with(case: Case, input: Vec<u8>) -> Decoded {
     static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry::embedded().unwrap());
-    let tx = Transaction {
-        call: case(logs).to(to).tx,
-        time: UnixSeconds(1_770_000_000),
-        input: Vec::new(),
-        assets: Vec::new(),
-        native_trade: None,
-    };
+    let time = UnixSeconds(1_770_000_000);
+    let tx = Transaction { call: case.tx, time, input, assets: Vec::new(), native_trade: None };
     decode(REGISTRY.tron(), REGISTRY.chain_named("tron").unwrap(), &WALLET, &tx)
 }
 
@@ -71,4 +71,27 @@ fn change_of_a_position_that_grew_is_no_trade() {
         assert_eq!(by(number(9), 0).notes[0].kind, NoteKind::Liquidity);
         assert_eq!(by([0xff; 32], 0).trades.len(), 2);
     }
+}
+
+/// `SunSwap` V1 names the seller in its event alone, also where it pays another account.
+#[test]
+fn what_an_exchange_of_v1_pays_to_another_account_is_no_sale() {
+    let sold = |text: &str, to: Account| {
+        let words = [number(500), number(90)];
+        let event = "TrxPurchase(address,uint256,uint256)";
+        let paid = log(POOL, event, &[word(WALLET), words[0], words[1]], &[]);
+        let logs = vec![transfer(AAA, WALLET, POOL, 500), paid];
+        let selector = &Keccak256::digest(text)[..4];
+        let arguments = [number(500), number(1), number(9), word(to)].concat();
+        let decoded = called_with(case(logs).to(POOL).unknown(), [selector, &arguments].concat());
+        decoded.trades.iter().map(|row| row.native).collect::<Vec<_>>()
+    };
+    for text in ["tokenToTrxTransferInput", "tokenToTrxTransferOutput"] {
+        let text = format!("{text}(uint256,uint256,uint256,address)");
+        assert_eq!(sold(&text, OTHER), []);
+        assert_eq!(sold(&text, WALLET), [Some(Units::from(90))]);
+    }
+    // A call without a receiver pays its caller.
+    let text = "tokenToTrxSwapInput(uint256,uint256,uint256)";
+    assert_eq!(sold(text, OTHER), [Some(Units::from(90))]);
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use super::payout::RouterCall;
 use super::transaction::{AssetMove, Transaction};
+use crate::decode::abi::account;
 use crate::decode::evm::{
     self, Account, DEPOSIT, Log, NativeFlows, NativeMove, TRANSFER, WITHDRAWAL, Word, topic, units,
     word,
@@ -24,6 +25,10 @@ const V1_TOKEN_PURCHASE: Word =
     topic("cd60aa75dea3072fbc07ae6d7d856b5dc5f4eee88854f5b4abf7b680ef8bc50f");
 const V1_TRX_PURCHASE: Word =
     topic("dad9ec5c9b9c82bf6927bf0b64293dcdd1f82c92793aef3c5f26d7b93a4a5306");
+/// `tokenToTrxTransferInput` and `tokenToTrxTransferOutput(uint256,uint256,uint256,address)` of V1:
+/// the last word is the receiver of the TRX, which the event does not name.
+const V1_SELL_TO: [[u8; 4]; 2] = [[0x01, 0x27, 0xf1, 0x42], [0x14, 0x17, 0x8d, 0xda]];
+const V1_TO: usize = 3;
 
 /// A Tron transaction as input of the EVM decoder: TRC-10 movements become token transfers, and TRX
 /// is what the trade took or gave.
@@ -71,7 +76,9 @@ impl<'a> EvmView<'a> {
             self.outlay(spent);
             return;
         }
-        if unknown {
+        if unknown && pays_another(wallet, tx) {
+            self.call.to_mut().native = NativeFlows::Calls(Vec::new());
+        } else if unknown {
             self.add_routed(tables, chain, wallet, tx);
         }
     }
@@ -154,6 +161,16 @@ fn pool_outlay(wallet: &Account, call: &evm::Transaction) -> Option<Units> {
     let outlay = units(sold);
     let is_own = call.to == Some(log.address) && *buyer == padded(wallet);
     (is_own && outlay <= call.value).then_some(outlay)
+}
+
+/// Whether the called V1 exchange paid what it gave to an account other than the wallet.
+fn pays_another(wallet: &Account, tx: &Transaction) -> bool {
+    let sells =
+        |log: &Log| Some(log.address) == tx.call.to && log.topics.first() == Some(&V1_TRX_PURCHASE);
+    let receiver = tx.input.split_first_chunk().and_then(|(selector, words)| {
+        V1_SELL_TO.contains(selector).then(|| account(words, V1_TO)).flatten()
+    });
+    receiver.is_some_and(|to| to != *wallet) && tx.call.logs.iter().any(sells)
 }
 
 fn transfer(moved: &AssetMove) -> Option<Log> {
