@@ -48,6 +48,7 @@ mod evm_likely;
 mod evm_long_tail;
 mod evm_payouts;
 mod evm_proof;
+mod evm_shape;
 mod evm_source;
 mod evm_standards;
 mod evm_tables;

@@ -17,6 +17,7 @@
 
 mod calldata;
 mod conversions;
+mod counterparties;
 mod dividends;
 mod explain;
 mod fixed_rate;
@@ -59,12 +60,19 @@ use super::Decoded;
 use crate::registry::{Chain, EvmTables};
 
 /// Raised whenever the same transaction may decode to other trades than before.
-pub const DECODER_VERSION: u16 = 16;
+pub const DECODER_VERSION: u16 = 17;
 
-/// Whether inner calls may matter: the tables have an event or the called contract.
+/// Whether inner calls may matter: the tables have an event or the called contract, or another
+/// contract than the wrapped coin's own was called and coin was wrapped or unwrapped.
 pub fn may_trade(tables: &EvmTables, chain: &Chain, tx: &Transaction) -> bool {
+    let wrapped = chain.wrapped_native.bytes();
+    let wraps = |log: &Log| {
+        let kind = log.topics.first();
+        log.address == wrapped && (kind == Some(&DEPOSIT) || kind == Some(&WITHDRAWAL))
+    };
     tx.logs.iter().any(|log| is_known_event(tables, log))
         || tx.to.is_some_and(|to| tables.is_known(chain, &to))
+        || tx.to.is_some_and(|to| to != wrapped) && tx.logs.iter().any(wraps)
 }
 
 /// Whether the tables name an event.

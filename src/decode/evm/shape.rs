@@ -1,9 +1,11 @@
 //! Recognizes a trade through a contract that is in no table, by its shape alone: in one call the
 //! wallet gave one asset to one counterparty and received another from it, and an event confirms
-//! both. Shares, debts, NFTs and fixed rates are not trades.
+//! both; or several counterparties did so step by step, each confirmed. Shares, debts, NFTs and
+//! fixed rates are not trades.
 
 use std::collections::BTreeMap;
 
+use super::counterparties::{self, Amount};
 use super::fixed_rate::is_fixed_rate;
 use super::ledger::{Asset, Ledger, Move, is_movement, transfer};
 use super::own::{Leg, Measure, Own};
@@ -22,23 +24,33 @@ struct Part {
     units: Units,
 }
 
+impl Part {
+    fn amount(&self, wrapped: Account) -> Amount {
+        (Asset::Token(self.token.unwrap_or(wrapped)), self.units)
+    }
+}
+
 /// The legs of a trade by a contract that is in no table.
 pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Option<Vec<Leg>> {
     let (gave, got) = parts(own)?;
     let to = scene.tx.to?;
     let unknown = is_unknown(scene) && to != scene.ledger.wrapped;
     let sent = scene.tx.from == *scene.wallet && to != *scene.wallet;
+    let direct = || {
+        !moved_coin(scene.ledger, scene.wallet)
+            && has_counterparty(scene.ledger, scene.wallet, gave, got)
+            && scene.tx.logs.iter().any(|log| confirms(scene.ledger, log, gave, got))
+    };
+    let wrapped = scene.ledger.wrapped;
     let found = unknown
         && sent
         && !is_fixed_rate(gave.units, got.units)
-        && !moved_coin(scene.ledger, scene.wallet)
         && scene.ledger.uniques.is_empty()
         && [gave, got]
             .iter()
             .all(|part| is_plain(scene.ledger, &to, part) && is_indexed(scene, part))
         && !any_minted(scene.ledger)
-        && has_counterparty(scene.ledger, scene.wallet, gave, got)
-        && scene.tx.logs.iter().any(|log| confirms(scene.ledger, log, gave, got));
+        && (direct() || counterparties::connect(scene, gave.amount(wrapped), got.amount(wrapped)));
     found.then(|| own.legs.clone())
 }
 
@@ -49,8 +61,8 @@ fn is_unknown(scene: &Scene<'_>) -> bool {
 
 /// Notes a trade that was recognized by its shape.
 pub(super) fn note(scene: &Scene<'_>) -> Option<Note> {
-    let detail = "found by its shape: one asset for another with one counterparty, by a contract \
-                  that no table knows";
+    let detail = "found by its shape: one asset for another with counterparties that events \
+                  confirm, by a contract that no table knows";
     let note = Note { kind: NoteKind::UnknownVenue, detail: detail.to_owned() };
     is_unknown(scene).then_some(note)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::counterparties;
 use super::ledger::{Asset, Ledger, Move, Unique};
 use super::native;
 use super::own::{LEG_COUNT_MAX, Leg, Measure, Own, TWO};
@@ -26,7 +27,8 @@ pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Result<Vec<Leg>, Option<No
     }
     reject_non_trades(scene, own, routed)?;
     let known = |leg: &&Leg| {
-        (all || scene.exchanged(Asset::Token(leg.token))) && !side_legs::was_sent(scene, leg)
+        let exchanged = all || scene.exchanged(Asset::Token(leg.token));
+        (exchanged || counterparties::link(scene, own, leg)) && !side_legs::was_sent(scene, leg)
     };
     let legs: Vec<Leg> = own.exchanged.iter().filter(known).copied().collect();
     let has = |legs: &[Leg], side| legs.iter().any(|leg| leg.side == side);

@@ -1,0 +1,125 @@
+//! The EVM decoder on counterparties that no table knows: one rule per test.
+
+use blotter::decode::NoteKind;
+use blotter::decode::evm::{Account, Log, may_trade};
+use blotter::registry::Registry;
+
+use crate::evm_decode::{
+    AAA, BBB, CCC, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, call, case, entry_point, log,
+    number, operation, swap, transfer, unwrap, v2_swap, weth, word, wrap,
+};
+
+const ROWS: [(char, Account, u64, Option<u64>); 2] = [('s', AAA, 500, None), ('b', BBB, 7, None)];
+
+/// What an account says of its own exchange, in words that no table has.
+fn says(who: Account, amounts: [u64; 2]) -> Log {
+    log(who, "Exchanged(uint256,uint256)", &[], &amounts.map(number))
+}
+
+/// AAA for CCC at one account, and CCC for BBB at another.
+fn steps(inner: u64, left: u64, more: &[Log]) -> Case {
+    let moved = [
+        transfer(AAA, WALLET, POOL, 500),
+        transfer(CCC, POOL, POOL_2, inner),
+        transfer(BBB, POOL_2, ROUTER, 7 + left),
+        transfer(BBB, ROUTER, WALLET, 7),
+    ];
+    case([&moved[..], more].concat())
+}
+
+#[test]
+fn a_route_over_accounts_in_no_table_is_found_by_its_steps() {
+    let both = [says(POOL, [500, 31]), says(POOL_2, [31, 7])];
+    steps(31, 0, &both).gives(&ROWS);
+    let notes = steps(31, 0, &both).decode().notes;
+    assert_eq!(notes[0].kind, NoteKind::UnknownVenue);
+    // A router states a step, with its tokens.
+    let stated = [word(AAA), word(CCC), number(500), number(31)];
+    let routed = log(ROUTER, "Step(address,address,uint256,uint256)", &[], &stated);
+    steps(31, 0, &[routed, both[1].clone()]).gives(&ROWS);
+    // A step that no event states: neither its account's, nor one that names a token.
+    steps(31, 0, &both[..1]).gives_none(None);
+    steps(31, 0, &[says(ROUTER, [500, 31]), both[1].clone()]).gives_none(None);
+    // A step at a fixed price.
+    steps(5_000, 0, &[says(POOL, [500, 5_000]), says(POOL_2, [5_000, 7])]).gives_none(None);
+    // Most of what the last step gave stayed elsewhere.
+    steps(31, 7, &[both[0].clone(), says(POOL_2, [31, 14])]).gives_none(None);
+    steps(31, 6, &[both[0].clone(), says(POOL_2, [31, 13])]).gives(&ROWS);
+    // A share was minted for the inner token.
+    let share = transfer(CCC, ZERO, OTHER, 3);
+    steps(31, 0, &[both.as_slice(), &[share]].concat()).gives_none(None);
+}
+
+#[test]
+fn coin_that_a_route_wraps_is_exchanged_by_accounts_in_no_table() {
+    let paid = vec![
+        wrap(ROUTER, 100),
+        transfer(weth(), ROUTER, POOL, 100),
+        transfer(AAA, POOL, WALLET, 500),
+        says(POOL, [100, 500]),
+    ];
+    let bought = case(paid).value(130);
+    let bought = bought.calls(&[call(ROUTER, weth(), 100), call(ROUTER, WALLET, 30)]);
+    bought.gives(&[('b', AAA, 500, Some(100))]);
+    let paid = vec![
+        transfer(AAA, WALLET, POOL, 500),
+        transfer(weth(), POOL, ROUTER, 100),
+        says(POOL, [500, 100]),
+        unwrap(ROUTER, 100),
+    ];
+    let sold = case(paid).calls(&[call(weth(), ROUTER, 100), call(ROUTER, WALLET, 97)]);
+    sold.gives(&[('s', AAA, 500, Some(97))]);
+    // Without its calls the amount is open, and so is the trade: they are asked for.
+    let registry = Registry::embedded().unwrap();
+    let asks =
+        |case: &Case| may_trade(registry.evm(), registry.chain_named("eth").unwrap(), &case.tx);
+    for open in [&bought, &sold] {
+        open.clone().unknown().gives_none(None);
+        assert!(asks(open));
+    }
+    assert!(!asks(&case(vec![wrap(WALLET, 100)]).to(weth()).value(100)));
+    assert!(!asks(&case(vec![transfer(AAA, WALLET, OTHER, 500)])));
+}
+
+/// A pool of the tables exchanges AAA for CCC; an account in no table CCC for BBB.
+fn linked(inner: u64, more: &[Log]) -> Case {
+    let mut logs = swap(POOL, (AAA, 500, WALLET), (CCC, inner, POOL_2));
+    logs.push(transfer(BBB, POOL_2, WALLET, 7));
+    logs.extend_from_slice(more);
+    case(logs)
+}
+
+#[test]
+fn a_step_by_an_account_in_no_table_is_part_of_a_known_route() {
+    let said = [says(POOL_2, [31, 7])];
+    linked(31, &said).gives(&ROWS);
+    // As the first step.
+    let first = vec![
+        transfer(AAA, WALLET, POOL_2, 500),
+        transfer(CCC, POOL_2, POOL, 31),
+        says(POOL_2, [500, 31]),
+        transfer(BBB, POOL, WALLET, 7),
+        v2_swap(POOL, [31, 0, 0, 7]),
+    ];
+    case(first).gives(&ROWS);
+    // For native coin.
+    let mut logs = vec![wrap(ROUTER, 100)];
+    logs.extend(swap(POOL, (weth(), 100, ROUTER), (CCC, 31, POOL_2)));
+    logs.extend([transfer(BBB, POOL_2, WALLET, 7), says(POOL_2, [31, 7])]);
+    let bought = case(logs).value(100).calls(&[call(ROUTER, weth(), 100)]);
+    bought.gives(&[('b', BBB, 7, Some(100))]);
+    // A smart account's operation.
+    let operated = linked(31, &[said[0].clone(), operation(WALLET, ZERO)]);
+    operated.from(OTHER).to(entry_point()).gives(&ROWS);
+    let none = |case: Case| case.gives_none(Some(NoteKind::OneSided));
+    none(linked(31, &said).from(OTHER));
+    // No event states it; a fixed price; another token came with it.
+    none(linked(31, &[]));
+    none(linked(70, &[says(POOL_2, [70, 7])]));
+    let other = transfer([0xc4; 20], OTHER, WALLET, 3);
+    none(linked(31, &[said[0].clone(), other]));
+    // A vault's share was minted for it.
+    let mut share = linked(31, &said);
+    share.tx.logs[3] = transfer(BBB, ZERO, WALLET, 7);
+    share.gives_none(Some(NoteKind::Liquidity));
+}
