@@ -50,6 +50,7 @@ pub(super) struct ClientRequest {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Page {
+    wallet: String,
     complete: bool,
     trade_count: u64,
     trades: Vec<TradeLine>,
@@ -130,7 +131,7 @@ pub(super) async fn read(
         let left = request.limit.map_or(PAGE_ROWS, |limit| limit.saturating_sub(writer.written()));
         let url = request.page_url(left.clamp(1, PAGE_ROWS), reading.cursor.as_deref());
         let page = tokio::select! {
-            page = page(request, &url, reading.has_answered) => page,
+            page = page(request, &url, &reading) => page,
             never = &mut expected => match never {},
             () = &mut stop => Err(PageError::Transient("stopped".to_owned(), Duration::ZERO)),
         };
@@ -241,17 +242,17 @@ impl Reading {
 }
 
 /// Requests a page, with retries of transient errors.
-async fn page(request: &ClientRequest, url: &str, has_answered: bool) -> Result<Page, PageError> {
+async fn page(request: &ClientRequest, url: &str, reading: &Reading) -> Result<Page, PageError> {
     let mut pause = PAUSE_MIN;
     let mut retries = 0;
     loop {
         let error = match page_once(request, url).await {
-            Ok(page) => return Ok(page),
+            Ok(page) => return page.asked_for(&request.address, reading.cursor.as_deref()),
             Err(error) => error,
         };
         let wait = match &error {
             PageError::Transient(_, wait) => *wait,
-            PageError::Unreachable(_) if has_answered => Duration::ZERO,
+            PageError::Unreachable(_) if reading.has_answered => Duration::ZERO,
             PageError::Unreachable(_) | PageError::Rejected(_) | PageError::Changed => {
                 return Err(error);
             }
@@ -274,10 +275,37 @@ async fn page_once(request: &ClientRequest, url: &str) -> Result<Page, PageError
     if answer.status != StatusCode::OK {
         return Err(page_error(&answer));
     }
-    // A truncated page is no JSON.
-    serde_json::from_slice(&answer.body).map_err(|error| {
-        PageError::Transient(format!("the server's page cannot be read: {error}"), Duration::ZERO)
+    read_page(&answer.body)
+}
+
+/// Only a truncated page is worth a retry: others are no server's of this kind.
+fn read_page(body: &[u8]) -> Result<Page, PageError> {
+    serde_json::from_slice(body).map_err(|error| {
+        let reason = format!("the server's page cannot be read: {error}");
+        if error.is_eof() {
+            PageError::Transient(reason, Duration::ZERO)
+        } else {
+            PageError::Rejected(reason)
+        }
     })
+}
+
+impl Page {
+    /// An error for a page that cannot be the one behind a cursor: a cache may answer in place of
+    /// the server, by the path alone.
+    fn asked_for(self, address: &Address, cursor: Option<&str>) -> Result<Self, PageError> {
+        let is_same = cursor.is_some() && cursor == self.cursor.as_deref();
+        let reason = if self.wallet != address.to_string() {
+            "the server's page is of another wallet"
+        } else if is_same && !self.trades.is_empty() {
+            "the server gives the same page again"
+        } else if self.cursor.is_none() && !self.complete {
+            "the server names no cursor of a history that is not complete"
+        } else {
+            return Ok(self);
+        };
+        Err(PageError::Rejected(reason.to_owned()))
+    }
 }
 
 /// The text of an error response.
@@ -329,5 +357,32 @@ mod tests {
             error(StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
             PageError::Transient(..)
         ));
+    }
+
+    #[test]
+    fn a_page_that_was_not_asked_for_is_refused() {
+        let address = Address::Evm([7; 20]);
+        let row = json!({"signature": "s", "side": "buy", "token": "T", "tokenMint": "M",
+                         "amountSol": 1, "amount": 2, "dex": "D",
+                         "blockTime": "2026-11-21T07:05:51+00:00"});
+        let page = |wallet: &str, rows: usize, cursor: Option<&str>, complete: bool| {
+            let trades = vec![&row; rows];
+            let body = json!({"wallet": wallet, "trades": trades, "tradeCount": 9,
+                              "complete": complete, "cursor": cursor});
+            read_page(body.to_string().as_bytes()).ok().unwrap()
+        };
+        let own = address.to_string();
+        let is_taken = |page: Page| page.asked_for(&address, Some("c1")).is_ok();
+        assert!(is_taken(page(&own, 1, Some("c2"), false)) && is_taken(page(&own, 1, None, true)));
+        assert!(is_taken(page(&own, 0, Some("c1"), false)), "its rows are not loaded yet");
+        assert!(!is_taken(page(&own, 1, Some("c1"), true)), "it would never end");
+        assert!(!is_taken(page(&own, 1, None, false)));
+        assert!(!is_taken(page(&Address::Evm([8; 20]).to_string(), 1, Some("c2"), false)));
+    }
+
+    #[test]
+    fn only_a_truncated_page_is_asked_for_again() {
+        assert!(matches!(read_page(b"{\"wallet\": \"a"), Err(PageError::Transient(..))));
+        assert!(matches!(read_page(b"<html></html>"), Err(PageError::Rejected(_))));
     }
 }

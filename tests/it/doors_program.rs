@@ -21,7 +21,8 @@ use crate::support::program::{PATIENCE, Place, Server};
 /// An address for which the demo chain generates a history.
 const SMALL: &str = "7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU";
 const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"];
-const PAGE: &str = "{\"wallet\":\"W\",\"pageSize\":10000,\"trades\":[{\"signature\":\
+const PAGE: &str = "{\"wallet\":\"7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU\",\
+    \"pageSize\":10000,\"trades\":[{\"signature\":\
     \"1111111111111111111111111111111111111111111111111111111111111111\",\"side\":\"buy\",\
     \"token\":\"BONK\",\"tokenMint\":\"DezXAZ8z7PnrnRJjz3wXBoRgixCa6xjnB7YaB1pPB263\",\
     \"amountSol\":1.5,\"amount\":2,\"dex\":\"Orca\",\"blockTime\":\"2026-01-01T00:00:00+00:00\"}],\
