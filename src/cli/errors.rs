@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::table::printable;
+
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CliError {
     #[error("{0}")]
@@ -68,6 +70,8 @@ impl CliError {
         matches!(self, Self::Output(source) if source.kind() == io::ErrorKind::BrokenPipe)
     }
 
+    /// The error and its causes. A server or a node may have written parts of them: no escape
+    /// sequence reaches the terminal.
     pub(super) fn report(&self) -> String {
         let mut text = format!("error: {self}");
         let mut cause = self.source();
@@ -80,7 +84,7 @@ impl CliError {
             }
             cause = error.source();
         }
-        text
+        text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -98,5 +102,11 @@ mod tests {
         assert_eq!(error.report(), expected);
         let error = CliError::file("read", Path::new("a"))(io::Error::other("no such file"));
         assert_eq!(error.report(), "error: cannot read a\nbecause: no such file");
+    }
+
+    #[test]
+    fn what_a_server_says_cannot_command_the_terminal() {
+        let error = CliError::plain("the server says \u{1b}]0;x\u{7}\r: no\nnext");
+        assert_eq!(error.report(), "error: the server says \u{fffd}]0;x\u{fffd}\u{fffd}: no\nnext");
     }
 }

@@ -156,12 +156,6 @@ pub(super) fn json<T: Serialize + ?Sized>(value: &T) -> io::Result<String> {
     serde_json::to_string(value).map_err(io::Error::other)
 }
 
-/// Replaces control characters: a token's creator chooses its symbol, and could send escape
-/// sequences to the terminal with it.
-pub(super) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
-}
-
 /// A CSV cell, quoted where needed (RFC 4180). Text that a spreadsheet would evaluate as a formula
 /// gets a leading apostrophe, since a token's creator chooses its symbol.
 pub(super) fn csv_text(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! Tables of text, with columns as wide as their widest cell.
+//! Tables of text, with columns as wide as their widest cell, and text that a terminal may show.
 
 /// Two blanks separate columns, and lines have no trailing blanks. A column whose heading begins
 /// with `>` is right-aligned, and the sign is not shown.
@@ -24,6 +24,12 @@ pub(super) fn format(heads: &[&str], rows: &[Vec<String>]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Replaces control characters: a token's creator chooses its symbol, and could send escape
+/// sequences to the terminal with it.
+pub(super) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 #[cfg(test)]

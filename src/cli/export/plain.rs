@@ -10,9 +10,8 @@ use serde::Serialize;
 
 use super::ExportSubject;
 use crate::cli::args::Format;
-use crate::cli::output::{
-    Encode, Ending, State, TradeLine, csv_text, json, number_text, printable,
-};
+use crate::cli::output::{Encode, Ending, State, TradeLine, csv_text, json, number_text};
+use crate::cli::table::printable;
 
 #[derive(Serialize)]
 struct BatchLine<'a> {

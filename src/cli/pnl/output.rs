@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::io;
 
-use crate::cli::output::{csv_text, printable};
-use crate::cli::table;
+use crate::cli::output::csv_text;
+use crate::cli::table::{self, printable};
 use crate::domain::{Decimal, Numbers, TxId, Units, UnixSeconds};
 use crate::pnl::{
     Count, CountStep, Disposal, JsonWriter, Origin, Period, Report, ReportSubject, Signed,
