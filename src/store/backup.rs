@@ -26,9 +26,15 @@ pub(super) fn copy_to(from: &ReadTransaction, to: &Path) -> Result<u64> {
 /// complete.
 ///
 /// # Errors
-/// As [`copy_to`].
+/// As [`copy_to`]; `Io` also where another process or thread writes one there.
 pub(super) fn whole(to: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<u64> {
     disk::create_private_folder(to)?;
+    // Two copies at once would write, and give its name to, one partial file. A file system without
+    // locks has none of these errors.
+    let folder = fs::File::open(to)?;
+    if matches!(folder.try_lock(), Err(fs::TryLockError::WouldBlock)) {
+        return Err(io::Error::other("another backup is written into this folder").into());
+    }
     let (target, partial) = (to.join(FILE_NAME), to.join(PARTIAL_NAME));
     if target.exists() {
         return Err(io::Error::from(io::ErrorKind::AlreadyExists).into());
@@ -40,7 +46,7 @@ pub(super) fn whole(to: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Resul
     // A link fails where a file of that name exists by now; a rename would replace it.
     fs::hard_link(&partial, &target)?;
     fs::remove_file(&partial)?;
-    fs::File::open(to)?.sync_all()?;
+    folder.sync_all()?;
     Ok(fs::metadata(&target)?.len())
 }
 

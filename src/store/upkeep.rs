@@ -103,6 +103,10 @@ mod tests {
         assert!(copy(&folder, &copied, OPTIONS).is_err() && !copied.join(FILE_NAME).exists());
         fs::remove_dir(&part).unwrap();
         fs::write(&part, "half").unwrap();
+        let held = File::open(&copied).unwrap();
+        held.lock().unwrap();
+        assert!(copy(&folder, &copied, OPTIONS).is_err() && part.exists(), "one is written there");
+        drop(held);
         copy(&folder, &copied, OPTIONS).unwrap();
         assert!(!part.exists());
         assert!(copy(&folder, &copied, OPTIONS).is_err(), "over a file that is there");
