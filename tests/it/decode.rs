@@ -117,6 +117,82 @@ fn explained_rent(tx: &Tx) -> [Option<u64>; 2] {
     })
 }
 
+/// A router's authority has an account that is made with rent and SOL at once, at a rate that nothing
+/// else in the transaction states.
+#[test]
+fn rent_of_a_routers_account_is_no_price_at_any_rate() {
+    for (rate, rest) in [(6_960, 0), (5_080, 0), (5_080, 1_000)] {
+        let rent = 293 * rate + rest;
+        let mut tx = Tx::new("w");
+        tx.account("w bonk", "BONK", "w", 0).account("p bonk", "BONK", "p", 5_000);
+        tx.account("p sol", WSOL, "p", 900);
+        tx.call("some bot", &["w", "t", "w bonk", "p bonk", "p sol"], &[1]);
+        tx.create(2, "w", "t", rent + 2_000, 165);
+        tx.inner(2, TOKEN, &["t", WSOL], &[[18].as_slice(), &key("authority")].concat());
+        tx.inner(2, RAYDIUM, &["t", "p sol", "p bonk", "w bonk", "authority", "p"], &[9]);
+        let swapped = [[3].as_slice(), &2_000_u64.to_le_bytes()].concat();
+        tx.inner(3, TOKEN, &["t", "p sol", "authority"], &swapped);
+        tx.drift("t", -2_000).drift("p sol", 2_000).transfer(3, "p bonk", "w bonk", "p", 700);
+        let left = i64::try_from(rent).unwrap();
+        tx.inner(2, TOKEN, &["t", "w", "authority"], &[9]).drift("t", -left).drift("w", left);
+        check(&tx, "w", &[(Side::Buy, "BONK", 700, Some(2_000), "Raydium AMM v4")]);
+    }
+}
+
+/// An account that may hold lamports already is funded by a transfer, and its data allocated then.
+#[test]
+fn rent_of_a_venues_token_account_is_no_price() {
+    let made = |tx: &mut Tx, mint: &str, wrapped: u64| {
+        tx.lamports("f", 0).pay(2, "w", "f", RENT);
+        if wrapped > 0 {
+            tx.pay(2, "w", "f", wrapped);
+        }
+        let space = [[8, 0, 0, 0].as_slice(), &165_u64.to_le_bytes()].concat();
+        tx.inner(2, SYSTEM, &["f"], &space);
+        tx.inner(2, TOKEN, &["f", mint], &[[18].as_slice(), &key("fees")].concat());
+    };
+    let mut tx = Tx::new("w");
+    tx.account("w bonk", "BONK", "w", 0).account("c bonk", "BONK", "curve", 5_000);
+    tx.call(PUMP, &["w bonk", "c bonk", "curve", "f", "w"], &[102]);
+    made(&mut tx, "BONK", 0);
+    tx.transfer(2, "c bonk", "w bonk", "curve", 1_000).pay(2, "w", "curve", 40_000_000);
+    check(&tx, "w", &[(Side::Buy, "BONK", 1_000, Some(40_000_000), "Pump.fun")]);
+
+    // A fee in wrapped SOL goes to the new account, with its rent or behind.
+    for wrapped in [0, 300] {
+        let mut tx = Tx::new("w");
+        tx.account("w bonk", "BONK", "w", 0).account("p bonk", "BONK", "p", 900);
+        tx.account("w sol", WSOL, "w", 5_000).account("p sol", WSOL, "p", 900);
+        tx.call(RAYDIUM, &["w sol", "p sol", "p bonk", "w bonk", "f", "w", "p"], &[9]);
+        made(&mut tx, WSOL, wrapped);
+        let fee = [[3].as_slice(), &(300 - wrapped).to_le_bytes()].concat();
+        let moved = i64::try_from(300 - wrapped).unwrap();
+        tx.inner(2, TOKEN, &["w sol", "f", "w"], &fee).drift("w sol", -moved).drift("f", moved);
+        tx.transfer(2, "w sol", "p sol", "w", 4_700).transfer(2, "p bonk", "w bonk", "p", 700);
+        check(&tx, "w", &[(Side::Buy, "BONK", 700, Some(5_000), "Raydium AMM v4")]);
+    }
+}
+
+/// The Token program gives back rent that is no longer needed (`WithdrawExcessLamports`). The
+/// instruction does not state how much.
+#[test]
+fn rent_that_an_own_account_gives_back_is_no_part_of_a_price() {
+    let mut bought = Tx::new("w");
+    bought.account("w bonk", "BONK", "w", 0).account("p bonk", "BONK", "p", 900);
+    bought.account("w sol", WSOL, "w", 5_000).account("p sol", WSOL, "p", 900);
+    bought.call(RAYDIUM, &["w sol", "p sol", "p bonk", "w bonk", "w", "p"], &[9]);
+    bought.transfer(2, "w sol", "p sol", "w", 5_000).transfer(2, "p bonk", "w bonk", "p", 700);
+    // A withdrawal of stake, by an account that the swap was not given.
+    bought.call("stake program", &["stake", "w"], &[4, 0, 0, 0]);
+    bought.drift("stake", -10_000).drift("w", 10_000);
+    let sold = [(Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun")];
+    let bonk = [(Side::Buy, "BONK", 700, Some(5_000), "Raydium AMM v4")];
+    for (mut tx, rows) in [(bought, bonk), (sold_to_curve(), sold)] {
+        tx.call(TOKEN, &["w bonk", "w", "w"], &[38]).drift("w bonk", -550_840).drift("w", 550_840);
+        check(&tx, "w", &rows);
+    }
+}
+
 #[test]
 fn a_failed_transaction_holds_no_trade() {
     let mut tx = bought();

@@ -293,6 +293,10 @@ impl Ledger {
         let closed = self.account(account);
         let held = closed.held();
         let rent = if closed.wrapped { closed.rent.min(held) } else { held };
+        // No more than what is left was rent, also where no creation reveals the rate.
+        if let Some(left) = self.at(account) {
+            left.rent = rent;
+        }
         // Only an empty account can be closed, except for wrapped SOL.
         if !closed.wrapped && closed.tokens > 0 {
             self.mark_unexplained(account);

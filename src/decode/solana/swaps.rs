@@ -154,15 +154,11 @@ impl Scene<'_> {
     fn swapped(&self, ledger: &Ledger, flow: &Flow, out: bool) -> i128 {
         let amount = i128::from(if out { flow.amount } else { flow.received });
         match flow.means {
+            Means::Create => beyond_rent(ledger, flow, out),
+            Means::Pay if is_for_room(ledger, flow) => beyond_rent(ledger, flow, out),
             Means::Pay if out && self.is_side_payment(ledger, flow) => 0,
-            // Another account funds an account of the wallet.
-            Means::Pay if !out && is_for_room(ledger, flow) => 0,
             Means::Pay | Means::Transfer | Means::Mint | Means::Burn => amount,
             Means::Close { rent } => amount - i128::from(rent),
-            Means::Create => match flow.to.map(|to| ledger.account(to)) {
-                Some(account) if account.wrapped && out => amount - i128::from(account.rent),
-                _ => 0,
-            },
         }
     }
 
@@ -281,12 +277,15 @@ impl Scene<'_> {
         (got - refunds).max(0)
     }
 
-    /// The accounts that paid without an instruction and still hold lamports, with the amounts.
+    /// The accounts that paid without an instruction and still hold lamports, with the amounts. Of
+    /// the wallet's, only the wallet itself.
     pub(super) fn payers(&self, ledger: &Ledger) -> Vec<(u8, i128)> {
         let after = self.tx.lamports.iter().map(|(_, after)| *after);
         let accounts = (0..=u8::MAX).zip(&ledger.residue).zip(after);
         let paid = accounts.filter(|((_, residue), after)| **residue < 0 && *after > 0);
-        paid.map(|((account, residue), _)| (account, -*residue)).collect()
+        let paid = paid.map(|((account, residue), _)| (account, -*residue));
+        let counts = |account: u8| ledger.wallet == Some(account) || !ledger.is_own(Some(account));
+        paid.filter(|(account, _)| counts(*account)).collect()
     }
 
     /// How much of these lamports closed accounts returned.
@@ -295,21 +294,24 @@ impl Scene<'_> {
         got.min(refunds).max(0)
     }
 
-    /// Lamports that moved without an instruction: those that the wallet received, and those of
-    /// accounts that were emptied.
+    /// Lamports that moved without an instruction: those that the wallet's accounts received, and
+    /// those of others that were emptied. What an own account gave the wallet cancels, such as rent
+    /// that the Token program gives back.
     fn residues(&self, ledger: &Ledger) -> (i128, i128) {
         let mut taken = Vec::new();
-        let of_wallet = ledger.wallet.and_then(|at| ledger.residue.get(usize::from(at)));
+        let own = ledger.accounts.iter().zip(&ledger.residue).filter(|(account, _)| account.own);
+        let received: i128 = own.map(|(_, residue)| *residue).sum();
         let refunds: i128 = (0..=u8::MAX)
             .zip(&ledger.residue)
             .zip(&self.tx.lamports)
             .filter(|((_, residue), (_, after))| **residue < 0 && *after == 0)
+            .filter(|((closed, _), _)| !ledger.is_own(Some(*closed)))
             .filter(|((closed, residue), _)| {
                 self.may_refund(ledger, (*closed, -**residue), &mut taken)
             })
             .map(|((_, residue), _)| -*residue)
             .sum();
-        (of_wallet.copied().unwrap_or(0), refunds)
+        (received, refunds)
     }
 
     /// Whether a closed account's remainder may have come to the wallet. A program moves lamports
@@ -390,6 +392,17 @@ pub(super) fn returned_rent(
         paid.map(amount).sum::<i128>().min(rent)
     });
     returned.sum()
+}
+
+/// What the wallet funds an account with beyond its rent: SOL that is wrapped. A transfer holds the
+/// rent only if it comes first.
+fn beyond_rent(ledger: &Ledger, flow: &Flow, out: bool) -> i128 {
+    let account = flow.to.map(|to| ledger.account(to));
+    let Some(account) = account.filter(|account| account.wrapped && out) else { return 0 };
+    let first = ledger.flows.iter().find(|paid| paid.to == flow.to);
+    let is_first = first.is_some_and(|first| first.instruction == flow.instruction);
+    let rent = if flow.means == Means::Create || is_first { account.rent } else { 0 };
+    i128::from(flow.amount.saturating_sub(rent))
 }
 
 /// Whether a payment funds an account whose data is allocated later in the transaction.
