@@ -51,6 +51,21 @@ fn a_route_over_accounts_in_no_table_is_found_by_its_steps() {
 }
 
 #[test]
+fn a_smart_account_trades_over_accounts_in_no_table_too() {
+    let both = [says(POOL, [500, 31]), says(POOL_2, [31, 7])];
+    // By an entry point, by another account's call of the wallet, and by the wallet's call of itself.
+    let operated = steps(31, 0, &[both.as_slice(), &[operation(WALLET, ZERO)]].concat());
+    operated.from(OTHER).to(entry_point()).gives(&ROWS);
+    let called = steps(31, 0, &both).to(WALLET);
+    called.gives(&ROWS);
+    called.from(OTHER).gives(&ROWS);
+    // The operation of another account, or none.
+    let others = steps(31, 0, &[both.as_slice(), &[operation(OTHER, ZERO)]].concat());
+    others.from(OTHER).to(entry_point()).gives_none(None);
+    steps(31, 0, &both).from(OTHER).gives_none(None);
+}
+
+#[test]
 fn coin_that_a_route_wraps_is_exchanged_by_accounts_in_no_table() {
     let paid = vec![
         wrap(ROUTER, 100),
@@ -69,7 +84,9 @@ fn coin_that_a_route_wraps_is_exchanged_by_accounts_in_no_table() {
     ];
     let sold = case(paid).calls(&[call(weth(), ROUTER, 100), call(ROUTER, WALLET, 97)]);
     sold.gives(&[('s', AAA, 500, Some(97))]);
-    // Without its calls the amount is open, and so is the trade: they are asked for.
+    // Without its calls the amount is open, and so is the trade: they are asked for. Where all of
+    // the value was wrapped, none came back.
+    bought.clone().value(100).unknown().gives(&[('b', AAA, 500, Some(100))]);
     let registry = Registry::embedded().unwrap();
     let asks =
         |case: &Case| may_trade(registry.evm(), registry.chain_named("eth").unwrap(), &case.tx);

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::counterparties::{self, Amount};
 use super::fixed_rate::is_fixed_rate;
 use super::ledger::{Asset, Ledger, Move, is_movement, transfer};
+use super::native;
 use super::own::{Leg, Measure, Own};
 use super::scene::Scene;
 use super::transaction::{Account, Log};
@@ -15,6 +16,7 @@ use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, words};
 use crate::decode::flow::Flow;
 use crate::decode::{Note, NoteKind};
 use crate::domain::{Side, Units};
+use crate::registry::{ContractKind, EventKind};
 
 /// One side of an exchange.
 #[derive(Debug, Clone, Copy)]
@@ -32,18 +34,19 @@ impl Part {
 
 /// The legs of a trade by a contract that is in no table.
 pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Option<Vec<Leg>> {
-    let (gave, got) = parts(own)?;
+    let (gave, got) = parts(scene, own)?;
     let to = scene.tx.to?;
     let unknown = is_unknown(scene) && to != scene.ledger.wrapped;
-    let sent = scene.tx.from == *scene.wallet && to != *scene.wallet;
     let direct = || {
-        !moved_coin(scene.ledger, scene.wallet)
+        scene.tx.from == *scene.wallet
+            && to != *scene.wallet
+            && !moved_coin(scene.ledger, scene.wallet)
             && has_counterparty(scene.ledger, scene.wallet, gave, got)
             && scene.tx.logs.iter().any(|log| confirms(scene.ledger, log, gave, got))
     };
     let wrapped = scene.ledger.wrapped;
     let found = unknown
-        && sent
+        && scene.acts()
         && !is_fixed_rate(gave.units, got.units)
         && scene.ledger.uniques.is_empty()
         && [gave, got]
@@ -54,9 +57,11 @@ pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Option<Vec<Leg>> {
     found.then(|| own.legs.clone())
 }
 
-/// Whether neither the called contract nor any event of the call is in a table.
+/// Whether neither the called contract nor any event of the call is in a table, but for those that
+/// run operations of smart accounts.
 fn is_unknown(scene: &Scene<'_>) -> bool {
-    scene.called.is_none() && scene.venues.is_empty()
+    scene.called.is_none_or(|called| called.kind == ContractKind::EntryPoint)
+        && scene.venues.iter().all(|venue| venue.event.kind == EventKind::Operation)
 }
 
 /// Notes a trade that was recognized by its shape.
@@ -68,16 +73,20 @@ pub(super) fn note(scene: &Scene<'_>) -> Option<Note> {
 }
 
 /// What the wallet gave and received, where that is one asset for one other.
-fn parts(own: &Own) -> Option<(Part, Part)> {
+fn parts(scene: &Scene<'_>, own: &Own) -> Option<(Part, Part)> {
     let token = |leg: &Leg| Part { token: Some(leg.token), units: leg.units };
-    let native = |units| Part { token: None, units };
-    match (own.legs.as_slice(), own.measure) {
+    let coin = |units| Part { token: None, units };
+    let measure = match own.measure {
+        Measure::Unknown => native::value(scene, own),
+        known @ (Measure::None | Measure::Gave(_) | Measure::Got(_)) => known,
+    };
+    match (own.legs.as_slice(), measure) {
         ([a, b], Measure::None | Measure::Unknown) if a.side != b.side => {
             let (sold, bought) = if a.side == Side::Sell { (a, b) } else { (b, a) };
             Some((token(sold), token(bought)))
         }
-        ([leg], Measure::Gave(units)) if leg.side == Side::Buy => Some((native(units), token(leg))),
-        ([leg], Measure::Got(units)) if leg.side == Side::Sell => Some((token(leg), native(units))),
+        ([leg], Measure::Gave(units)) if leg.side == Side::Buy => Some((coin(units), token(leg))),
+        ([leg], Measure::Got(units)) if leg.side == Side::Sell => Some((token(leg), coin(units))),
         _ => None,
     }
 }
