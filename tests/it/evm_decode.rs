@@ -449,6 +449,26 @@ fn the_first_purchase_of_a_token_that_is_launched_into_a_position_is_a_trade() {
 }
 
 #[test]
+fn a_token_of_its_kind_for_the_creator_leaves_the_first_purchase_one() {
+    let launch = |minted: Account, from: Account, token: Account| {
+        let nft = [word(from), word(WALLET), number(1)];
+        let mut logs = vec![
+            transfer(AAA, minted, POOL, 1_000),
+            log(token, "Transfer(address,address,uint256)", &nft, &[]),
+            wrap(ROUTER, 100),
+        ];
+        logs.extend(swap(POOL, (weth(), 100, ROUTER), (AAA, 40, WALLET)));
+        case(logs).value(100).calls(&[call(ROUTER, weth(), 100)])
+    };
+    launch(ZERO, ZERO, CCC).gives(&[('b', AAA, 40, Some(100))]);
+    // The token existed; it was another's; it is a position.
+    launch(OTHER, ZERO, CCC).gives_none(Some(NoteKind::OneSided));
+    launch(ZERO, OTHER, CCC).gives_none(Some(NoteKind::OneSided));
+    let positions = account("c36442b4a4522e871399cd717abdd847ab11fe88");
+    launch(ZERO, ZERO, positions).gives_none(Some(NoteKind::Liquidity));
+}
+
+#[test]
 fn native_coin_next_to_an_unknown_token_is_a_fee() {
     let mut logs = swap(POOL, (BBB, 9, ROUTER), (AAA, 500, WALLET));
     logs.push(transfer(CCC, WALLET, ROUTER, 4));

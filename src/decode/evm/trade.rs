@@ -94,6 +94,7 @@ fn reject_non_trades(scene: &Scene<'_>, own: &Own, routed: bool) -> Result<(), O
         (unique.from == *scene.wallet || unique.to == *scene.wallet)
             && !own.legs.iter().any(|leg| leg.token == unique.token)
             && !side_legs::mirrors(scene, own, unique)
+            && !is_creators(scene, own, unique)
     }) {
         let positions = scene.contract(&unique.token);
         let positions = positions.is_some_and(|c| c.kind == ContractKind::Positions);
@@ -101,6 +102,16 @@ fn reject_non_trades(scene: &Scene<'_>, own: &Own, routed: bool) -> Result<(), O
         return reject(kind, "a token that is one of its kind changed hands");
     }
     Ok(())
+}
+
+/// Whether a token that is one of its kind was minted for the creator of a token that is launched
+/// here, of which the creator is the first buyer.
+fn is_creators(scene: &Scene<'_>, own: &Own, unique: &Unique) -> bool {
+    let known = scene.contract(&unique.token);
+    let holds_position = known.is_some_and(|contract| contract.kind == ContractKind::Positions);
+    let is_first =
+        |leg: &Leg| is_launched(scene.ledger, leg) && scene.exchanged(Asset::Token(leg.token));
+    unique.from == ZERO && !holds_position && own.exchanged.iter().any(is_first)
 }
 
 /// Whether an event adds liquidity to a position that may have taken what the wallet gave. The
