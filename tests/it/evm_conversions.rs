@@ -4,8 +4,8 @@ use blotter::decode::NoteKind;
 use blotter::decode::evm::{Account, Log, Word};
 
 use crate::evm_decode::{
-    AAA, BBB, CCC, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, account, case, log, number, swap,
-    transfer, v2_swap, word,
+    AAA, BBB, CCC, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, account, call, case, log, number,
+    swap, transfer, unwrap, v2_swap, weth, word, wrap,
 };
 
 /// A peg module, and the account that holds its tokens for it.
@@ -369,4 +369,35 @@ fn a_share_at_the_end_of_a_known_routers_route_is_no_purchase() {
     bought.push(log(WRAPPED_B, signature, &sides, &[number(7), number(7)]));
     case(bought.clone()).to(router).gives_none(Some(NoteKind::Liquidity));
     case(bought).gives_none(Some(NoteKind::Liquidity));
+}
+
+/// `wstETH` is `stETH` in another form: an aggregator wraps it at the end of a route.
+#[test]
+fn a_token_that_only_wraps_what_was_exchanged_ends_a_route() {
+    let wsteth = account("7f39c581f595b53c5cb19bd0b3f8da6c935e2ca0");
+    let bought = |outer: Account| {
+        let mut logs = vec![wrap(ROUTER, 100)];
+        logs.extend(swap(POOL, (weth(), 100, ROUTER), (AAA, 500, ROUTER)));
+        logs.extend([transfer(AAA, ROUTER, outer, 500), transfer(outer, ZERO, ROUTER, 430)]);
+        logs.push(transfer(outer, ROUTER, WALLET, 430));
+        case(logs).value(100).calls(&[call(ROUTER, weth(), 100)])
+    };
+    let sold = |outer: Account| {
+        let mut logs =
+            vec![transfer(outer, WALLET, ROUTER, 430), transfer(outer, ROUTER, ZERO, 430)];
+        logs.push(transfer(AAA, outer, ROUTER, 500));
+        logs.extend(swap(POOL, (AAA, 500, ROUTER), (weth(), 100, ROUTER)));
+        logs.push(unwrap(ROUTER, 100));
+        case(logs).calls(&[call(weth(), ROUTER, 100), call(ROUTER, WALLET, 100)])
+    };
+    bought(wsteth).gives(&[('b', wsteth, 430, Some(100))]);
+    sold(wsteth).gives(&[('s', wsteth, 430, Some(100))]);
+    // Any other contract's token is a share.
+    bought(WRAPPED_A).gives_none(Some(NoteKind::Liquidity));
+    sold(WRAPPED_A).gives_none(Some(NoteKind::OneSided));
+    // The wallet wraps what it has, next to a swap of another token or without one.
+    let own = wrapped(wsteth, AAA, (WALLET, WALLET), 500).to_vec();
+    case(own.clone()).to(wsteth).gives_none(None);
+    let others = swap(POOL, (AAA, 9, OTHER), (BBB, 7, OTHER));
+    case([own, others].concat()).gives_none(Some(NoteKind::Liquidity));
 }

@@ -123,13 +123,21 @@ impl<'a> Scene<'a> {
     }
 
     /// Whether an event states that an asset was exchanged, directly, through a conversion on the
-    /// route to or from a market, or inside a wrapped token.
+    /// route to or from a market, inside a wrapped token, or as what a token of the tables wraps.
     pub(super) fn exchanged(&self, asset: Asset) -> bool {
         let on_route = |one: &Conversion| {
             !one.is_wallets && one.other(asset).is_some_and(|other| self.swapped(other))
         };
         let inside = || self.wrapped().any(|[inner, outer]| inner == asset && self.swapped(outer));
-        self.swapped(asset) || self.conversions.iter().any(on_route) || inside()
+        let around = || self.wrapped().any(|[inner, outer]| outer == asset && self.swapped(inner));
+        let wraps = self.is_wrapper(asset) && around();
+        self.swapped(asset) || self.conversions.iter().any(on_route) || inside() || wraps
+    }
+
+    /// Whether a token is nothing but another one, wrapped.
+    fn is_wrapper(&self, asset: Asset) -> bool {
+        let Asset::Token(token) = asset else { return false };
+        self.contract(&token).is_some_and(|known| known.kind == ContractKind::Conversion)
     }
 
     fn wrapped(&self) -> impl Iterator<Item = [Asset; 2]> {
