@@ -16,6 +16,12 @@ fn says(who: Account, amounts: [u64; 2]) -> Log {
     log(who, "Exchanged(uint256,uint256)", &[], &amounts.map(number))
 }
 
+/// Whether the calls of a transaction are asked for.
+fn asks(case: &Case) -> bool {
+    let registry = Registry::embedded().unwrap();
+    may_trade(registry.evm(), registry.chain_named("eth").unwrap(), &case.tx)
+}
+
 /// AAA for CCC at one account, and CCC for BBB at another.
 fn steps(inner: u64, left: u64, more: &[Log]) -> Case {
     let moved = [
@@ -96,6 +102,46 @@ fn coin_that_a_route_wraps_is_exchanged_by_accounts_in_no_table() {
     }
     assert!(!asks(&case(vec![wrap(WALLET, 100)]).to(weth()).value(100)));
     assert!(!asks(&case(vec![transfer(AAA, WALLET, OTHER, 500)])));
+}
+
+#[test]
+fn coin_is_exchanged_with_an_account_in_no_table() {
+    const COIN: u64 = 1_000_000_007;
+    const TOKEN: u64 = 123_456_789_012_345;
+    let bought = |sent: u64, token: u64, said: Log| {
+        case(vec![transfer(AAA, POOL, WALLET, token), said]).to(POOL).value(sent)
+    };
+    let row = [('b', AAA, TOKEN, Some(COIN))];
+    bought(COIN, TOKEN, says(POOL, [COIN, TOKEN])).gives(&row);
+    // A part came back; a fee of one in a hundred is left out.
+    let back = bought(COIN + 5, TOKEN, says(POOL, [COIN - 10_000_000, TOKEN]));
+    back.calls(&[call(POOL, WALLET, 5), call(POOL, OTHER, 10_000_000)]).gives(&row);
+    // Its router names the token.
+    let named = [word(AAA), number(COIN), number(TOKEN)];
+    let named = log(POOL, "Bought(address,uint256,uint256)", &[], &named);
+    bought(COIN, TOKEN, named).to(ROUTER).gives(&row);
+    let sold = |got: u64| {
+        let logs = vec![transfer(AAA, WALLET, POOL, TOKEN), says(POOL, [TOKEN, COIN])];
+        case(logs).to(POOL).calls(&[call(POOL, WALLET, got)])
+    };
+    sold(COIN - 10_000_000).gives(&[('s', AAA, TOKEN, Some(COIN - 10_000_000))]);
+    // Goods at 250 for 1, before a fee; a larger fee; another account's event, or one that names no
+    // token; more than was sent.
+    let goods = says(POOL, [999_999_937, 250_000_000_000]);
+    bought(1_000_000_000, 250_000_000_000, goods).gives_none(None);
+    bought(COIN, TOKEN, says(POOL, [COIN - 200_000_000, TOKEN])).gives_none(None);
+    bought(COIN, TOKEN, says(OTHER, [COIN, TOKEN])).to(OTHER).gives_none(None);
+    bought(COIN, TOKEN, says(POOL, [COIN, TOKEN])).to(ROUTER).gives_none(None);
+    bought(COIN, TOKEN, says(POOL, [COIN + 5, TOKEN])).gives_none(None);
+    sold(COIN + 5).gives_none(None);
+    // The calls show what came back: they are asked for.
+    for open in [bought(COIN, TOKEN, says(POOL, [COIN, TOKEN])), sold(COIN)] {
+        open.clone().unknown().gives_none(None);
+        assert!(asks(&open));
+    }
+    let mut silent = sold(COIN);
+    silent.tx.logs.pop();
+    assert!(!asks(&silent));
 }
 
 /// A pool of the tables exchanges AAA for CCC; an account in no table CCC for BBB.

@@ -25,9 +25,13 @@ pub(super) fn are_alike(one: Units, other: Units) -> bool {
 /// but for zeros at the end count even if they are short.
 pub(super) fn is_fixed_rate(one: Units, other: Units) -> bool {
     let is_long = |units: Units| units.to_string().trim_end_matches('0').len() >= AMOUNT_DIGITS_MIN;
+    are_alike(one, other) || (is_long(one) && is_long(other) && is_short_price(one, other))
+}
+
+/// The same for amounts of any length: of short ones a market's price looks like a fixed one, too.
+pub(super) fn is_short_price(one: Units, other: Units) -> bool {
     let is_multiple = |of, by| is_product(of, by).unwrap_or(false);
-    are_alike(one, other)
-        || (is_long(one) && is_long(other) && (is_multiple(one, other) || is_multiple(other, one)))
+    are_alike(one, other) || is_multiple(one, other) || is_multiple(other, one)
 }
 
 /// Whether `result` is `of` times a short decimal; `None` for numbers that are too large.
@@ -89,6 +93,7 @@ mod tests {
     #[test]
     fn few_digits_show_nothing() {
         assert!(!is_fixed("500", "7"));
+        assert!(is_short_price(Units::from(500), Units::from(7)));
         assert!(!is_fixed("5000000", "2345670000000000000"));
         assert!(!is_fixed("12345678900", "6172839450"));
         assert!(!is_fixed("500", "5100000"));

@@ -62,16 +62,23 @@ use crate::registry::{Chain, EvmTables};
 /// Raised whenever the same transaction may decode to other trades than before.
 pub const DECODER_VERSION: u16 = 17;
 
-/// Whether inner calls may matter: the tables have an event or the called contract, or another
-/// contract than the wrapped coin's own was called and coin was wrapped or unwrapped.
+/// Whether inner calls may matter: the tables have an event or the called contract; or another
+/// contract than the wrapped coin's own was called, and coin was wrapped or unwrapped, or this
+/// contract logged an event and took a token of its caller or gave it one for coin.
 pub fn may_trade(tables: &EvmTables, chain: &Chain, tx: &Transaction) -> bool {
     let wrapped = chain.wrapped_native.bytes();
     let wraps = |log: &Log| {
         let kind = log.topics.first();
         log.address == wrapped && (kind == Some(&DEPOSIT) || kind == Some(&WITHDRAWAL))
     };
+    let deals = |to: Account| {
+        let sides = if tx.value.is_zero() { (tx.from, to) } else { (to, tx.from) };
+        tx.logs.iter().any(|log| log.address == to && !ledger::is_movement(log))
+            && tx.logs.iter().filter_map(ledger::transfer).any(|moved| moved == sides)
+    };
     tx.logs.iter().any(|log| is_known_event(tables, log))
         || tx.to.is_some_and(|to| tables.is_known(chain, &to))
+        || tx.to.is_some_and(deals)
         || tx.to.is_some_and(|to| to != wrapped) && tx.logs.iter().any(wraps)
 }
 

@@ -6,17 +6,20 @@
 use std::collections::BTreeMap;
 
 use super::counterparties::{self, Amount};
-use super::fixed_rate::is_fixed_rate;
+use super::fixed_rate::{is_fixed_rate, is_short_price};
 use super::ledger::{Asset, Ledger, Move, is_movement, transfer};
 use super::native;
 use super::own::{Leg, Measure, Own};
 use super::scene::Scene;
 use super::transaction::{Account, Log};
-use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, words};
+use super::words::{NATIVE_PLACEHOLDER, ZERO, absolute, address, units, words};
 use crate::decode::flow::Flow;
 use crate::decode::{Note, NoteKind};
 use crate::domain::{Side, Units};
 use crate::registry::{ContractKind, EventKind};
+
+/// A fee that an event leaves out is at most a tenth.
+const FEE_PART: Units = Units::from_limbs([10, 0, 0, 0]);
 
 /// One side of an exchange.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +56,9 @@ pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Option<Vec<Leg>> {
             .iter()
             .all(|part| is_plain(scene.ledger, &to, part) && is_indexed(scene, part))
         && !any_minted(scene.ledger)
-        && (direct() || counterparties::connect(scene, gave.amount(wrapped), got.amount(wrapped)));
+        && (direct()
+            || is_for_coin(scene, gave, got)
+            || counterparties::connect(scene, gave.amount(wrapped), got.amount(wrapped)));
     found.then(|| own.legs.clone())
 }
 
@@ -143,6 +148,37 @@ fn has_counterparty(ledger: &Ledger, wallet: &Account, gave: Part, got: Part) ->
     flows.iter().any(|(account, (given, gotten))| {
         *account != *wallet && given.got > given.gave && gotten.gave > gotten.got
     })
+}
+
+/// Whether the wallet exchanged loose coin for a token with one account, whose event states both
+/// amounts, that of the coin with or without a fee. Goods have a price of few digits.
+fn is_for_coin(scene: &Scene<'_>, gave: Part, got: Part) -> bool {
+    let (token, amount, coin, buys) = match (gave.token, got.token) {
+        (None, Some(token)) => (token, got.units, gave.units, true),
+        (Some(token), None) => (token, gave.units, got.units, false),
+        (Some(_), Some(_)) | (None, None) => return false,
+    };
+    let moves = |account: &Account| {
+        scene.ledger.moves.iter().any(|m| {
+            let (other, wallet) = if buys { (m.from, m.to) } else { (m.to, m.from) };
+            m.asset == Asset::Token(token) && other == *account && wallet == *scene.wallet
+        })
+    };
+    let is_coin = |stated: Units| {
+        let lacks_fee = if buys { stated <= coin } else { stated >= coin };
+        let is_near = stated.abs_diff(coin) <= coin / FEE_PART;
+        lacks_fee && is_near && !is_short_price(stated, amount)
+    };
+    let states = |log: &Log| {
+        let mut amounts = words(log).map(|word| absolute(units(word)));
+        let names = || words(log).filter_map(address).any(|named| named == token);
+        let has_amount = words(log).any(|word| absolute(units(word)) == amount);
+        moves(&log.address)
+            && (Some(log.address) == scene.tx.to || names())
+            && has_amount
+            && amounts.any(is_coin)
+    };
+    !is_short_price(coin, amount) && scene.tx.logs.iter().any(states)
 }
 
 /// Whether an event confirms an exchange: it contains both amounts, or both assets.
