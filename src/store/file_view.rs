@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
-use redb::{ReadableTable as _, ReadableTableMetadata as _};
+use redb::{Cursor, ReadableTable as _, ReadableTableMetadata as _};
 
 use crate::domain::{
     Address, BareRow, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Rows,
@@ -14,8 +14,8 @@ use super::codec::{self, corrupt};
 use super::credit::{self, Credit};
 use super::file::Shared;
 use super::key::{
-    RowBounds, RowKey, accounts_of, address_key, height_of, read_row_key, rows_of_wanted, time_of,
-    token_of_wanted, usage_key, wanted_key,
+    RowBounds, RowKey, accounts_of, address_key, height_of, id_of, read_row_key, rows_of_wanted,
+    time_of, token_of_wanted, usage_key, wanted_key,
 };
 use super::reader_cache::Slots;
 use super::schema::names::{
@@ -24,7 +24,7 @@ use super::schema::names::{
 };
 use super::schema::{
     ACCOUNT_TO_STATE, KEY_TO_TOTAL, MINUTE_TO_CANDLE, MINUTE_TO_LEARNED, ROW_KEY_TO_TRADE,
-    TOKEN_ID_TO_TOKEN, TOKEN_TO_ID, USAGE_TO_RANGES, VENUE_ID_TO_NAME, WALLET_ID_TO_ANCHORS,
+    TOKEN_ID_TO_TOKEN, USAGE_TO_RANGES, VENUE_ID_TO_NAME, WALLET_ID_TO_ANCHORS,
     WALLET_ID_TO_PENDING, WALLET_ID_TO_WALLET, WANTED_TOKEN, WANTED_VALUE,
     WANTED_VALUE_TO_SIDE_PAYMENT,
 };
@@ -35,12 +35,14 @@ use super::{
     TokenRecord, WalletId, WalletRecord, WantedPlace, WantedValue,
 };
 
+type RowCursor<'a> = Cursor<'a, &'static [u8], &'static [u8]>;
+
 /// A consistent view of the store at one moment. [`View`](super::View) documents the reads.
 pub(super) struct FileView {
     pub(super) snapshot: Arc<Snapshot>,
     shared: Arc<Shared>,
     /// The wallet that was looked up first: mostly its rows are read next.
-    found: OnceLock<(WalletId, Family)>,
+    found: OnceLock<(WalletId, Wallet)>,
 }
 
 opaque!(FileView);
@@ -76,13 +78,13 @@ impl FileView {
             self.snapshot.records.put(*wallet, Arc::clone(&record));
             record
         };
-        let _ = self.found.set((record.id, wallet.address.family()));
+        let _ = self.found.set((record.id, *wallet));
         Ok(Some(record))
     }
 
     pub(super) fn wallet_by_id(&self, id: WalletId) -> Result<Option<WalletRecord>> {
         let Some(wallet) = self.plain_wallet(id)? else { return Ok(None) };
-        let _ = self.found.set((id, wallet.address.family()));
+        let _ = self.found.set((id, wallet));
         self.read_state(id, wallet).map(Some)
     }
 
@@ -107,10 +109,10 @@ impl FileView {
         found.map(|bytes| codec::decode_wallet(WALLETS, bytes.value())).transpose()
     }
 
-    fn family(&self, id: WalletId) -> Result<Option<Family>> {
+    pub(super) fn known_wallet(&self, id: WalletId) -> Result<Wallet> {
         match self.found.get() {
-            Some((found, family)) if *found == id => Ok(Some(*family)),
-            _ => Ok(self.plain_wallet(id)?.map(|wallet| wallet.address.family())),
+            Some((found, wallet)) if *found == id => Ok(*wallet),
+            _ => self.plain_wallet(id)?.ok_or(StoreError::UnknownWallet(id)),
         }
     }
 
@@ -121,15 +123,12 @@ impl FileView {
         limit: usize,
         room: Rows,
     ) -> Result<(Rows, bool)> {
-        let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
-        let start = RowKey::behind(id, after);
-        let table = self.snapshot.trades()?;
+        let family = self.known_wallet(id)?.address.family();
+        let mut behind = self.behind(id, after)?;
         let mut slice = Slice::new(self, limit, room);
-        let end = RowKey::end(id);
-        let behind = (Bound::Excluded(start.bytes()), Bound::Excluded(end.bytes()));
-        for entry in table.range::<&[u8]>(behind)? {
-            let (key, value) = entry?;
-            if height_of(key.value()).is_some_and(|height| height < floor) {
+        while let Some((key, value)) = behind.next()? {
+            let is_below = height_of(key.value()).is_some_and(|height| height < floor);
+            if is_below || id_of(key.value()) != Some(id) {
                 break;
             }
             if slice.rows.len() >= limit {
@@ -138,6 +137,13 @@ impl FileView {
             slice.push(row_key(key.value(), family)?, value.value())?;
         }
         Ok((slice.rows, false))
+    }
+
+    /// The rows behind a position, newest first; those of other wallets follow. A range would end
+    /// by itself, but takes a fifth more steps a row: it compares each key with its end.
+    pub(super) fn behind(&self, id: WalletId, after: Position) -> Result<RowCursor<'_>> {
+        let start = RowKey::behind(id, after);
+        Ok(self.snapshot.trades()?.lower_bound(Bound::Excluded(start.bytes()))?)
     }
 
     pub(super) fn count_above(&self, id: WalletId, height: Height, limit: u64) -> Result<u64> {
@@ -173,7 +179,7 @@ impl FileView {
 
     pub(super) fn token_number(&self, chain: ChainId, mint: &Address) -> Result<Option<u32>> {
         let key = address_key(chain, mint);
-        let id = self.snapshot.txn.open_table(TOKEN_TO_ID)?.get(key.as_slice())?;
+        let id = self.snapshot.token_ids()?.get(key.as_slice())?;
         Ok(id.map(|id| id.value()))
     }
 
@@ -227,7 +233,7 @@ impl FileView {
         limit: usize,
         newest_first: bool,
     ) -> Result<Rows> {
-        let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
+        let family = self.known_wallet(id)?.address.family();
         let mut range = self.snapshot.trades()?.range(start.bytes()..end.bytes())?;
         let mut next = || if newest_first { range.next() } else { range.next_back() };
         let mut slice = Slice::new(self, limit, Rows::default());
@@ -324,8 +330,7 @@ impl FileView {
     }
 
     pub(super) fn credit(&self, key: KeyId, id: WalletId) -> Result<Option<Credit>> {
-        let wallet = self.plain_wallet(id)?.ok_or(StoreError::UnknownWallet(id))?;
-        credit::read(&self.snapshot.txn, key, &wallet)
+        credit::read(&self.snapshot.txn, key, &self.known_wallet(id)?)
     }
 
     pub(super) fn usage_total(&self, key: KeyId) -> Result<u64> {
@@ -334,7 +339,7 @@ impl FileView {
     }
 
     pub(super) fn usage(&self, key: KeyId, id: WalletId) -> Result<Vec<DeliveredRange>> {
-        let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
+        let family = self.known_wallet(id)?.address.family();
         let found = self.snapshot.txn.open_table(USAGE_TO_RANGES)?.get(usage_key(key, id))?;
         found.map_or(Ok(Vec::new()), |bytes| codec::decode_ranges(RANGES, family, bytes.value()))
     }

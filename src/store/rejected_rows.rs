@@ -1,15 +1,14 @@
 //! Skips rows that a filter rejects by their stored bytes: no key, amount or name is decoded.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::domain::{Filter, Height, Position, TradeKey, Wallet};
 
 use super::file_view::{FileView, row_key};
-use super::key::{RowKey, height_of, time_of};
+use super::key::{height_of, id_of, time_of};
 use super::reader_cache::Slots;
 use super::trade_codec::head_of;
-use super::{LIMITS, Result, StoreError, WalletId};
+use super::{LIMITS, Result, WalletId};
 
 /// The token of a filter, by its stored number.
 enum TokenTest {
@@ -38,17 +37,18 @@ impl FileView {
         filter: &Filter,
         limit: usize,
     ) -> Result<Option<(TradeKey, usize)>> {
-        let wallet = self.plain_wallet(id)?.ok_or(StoreError::UnknownWallet(id))?;
+        let wallet = self.known_wallet(id)?;
         let mut test = self.test(&wallet, filter)?;
-        let (start, end) = (RowKey::behind(id, after), RowKey::end(id));
-        let behind = (Bound::Excluded(start.bytes()), Bound::Excluded(end.bytes()));
+        let mut behind = self.behind(id, after)?;
         let (mut last, mut passed) = (None, 0);
-        for entry in self.snapshot.trades()?.range::<&[u8]>(behind)?.take(limit) {
-            let (key, value) = entry?;
+        while passed < limit
+            && let Some((key, value)) = behind.next()?
+        {
             let is_below = floor > 0 && height_of(key.value()).is_some_and(|height| height < floor);
             // The reader ends at a row that is too old: nothing below it matches.
             let is_old = |from| time_of(key.value()).is_some_and(|time| time < from);
-            if is_below
+            if id_of(key.value()) != Some(id)
+                || is_below
                 || filter.from.is_some_and(is_old)
                 || !self.fails(&mut test, value.value())?
             {

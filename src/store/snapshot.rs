@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use redb::{Key, ReadOnlyTable, ReadTransaction, TableDefinition, Value};
 
-use super::schema::{ROW_KEY_TO_TRADE, WALLET_ID_TO_STATE, WALLET_TO_ID};
+use super::schema::{ROW_KEY_TO_TRADE, TOKEN_TO_ID, WALLET_ID_TO_STATE, WALLET_TO_ID};
 use super::{LIMITS, Result, WalletId, WalletRecord};
 use crate::domain::{BoundedCache, UnixSeconds, Wallet, lock, opaque};
 
@@ -20,6 +20,7 @@ pub(super) struct Snapshot {
     /// Keeps its database open if another file replaces it.
     _pin: Arc<()>,
     wallet_ids: Opened<&'static [u8], u32>,
+    token_ids: Opened<&'static [u8], u32>,
     states: Opened<u32, &'static [u8]>,
     trades: Opened<&'static [u8], &'static [u8]>,
     /// Wallets that were looked up: consecutive pages look up the same one.
@@ -36,6 +37,7 @@ impl Snapshot {
             opened,
             _pin: pin,
             wallet_ids: OnceLock::new(),
+            token_ids: OnceLock::new(),
             states: OnceLock::new(),
             trades: OnceLock::new(),
             records: BoundedCache::new(LIMITS.snapshot_records),
@@ -45,6 +47,10 @@ impl Snapshot {
 
     pub(super) fn wallet_ids(&self) -> Result<&ReadOnlyTable<&'static [u8], u32>> {
         self.table(&self.wallet_ids, WALLET_TO_ID)
+    }
+
+    pub(super) fn token_ids(&self) -> Result<&ReadOnlyTable<&'static [u8], u32>> {
+        self.table(&self.token_ids, TOKEN_TO_ID)
     }
 
     pub(super) fn states(&self) -> Result<&ReadOnlyTable<u32, &'static [u8]>> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use blotter::domain::{
-    Address, ChainId, Height, KeyId, Position, Resume, Side, SourceAccount, Trade, TradeKey, TxId,
-    Units, UnixMillis, UnixSeconds, ValueSource, Wallet,
+    Address, ChainId, Filter, Height, KeyId, Position, Resume, Side, SourceAccount, Trade,
+    TradeKey, TxId, Units, UnixMillis, UnixSeconds, ValueSource, Wallet,
 };
 use blotter::store::{
     Anchor, Chunk, DeliveredRange, Pending, Store, StoreError, TokenRecord, UsageUpdate, WalletId,
@@ -587,6 +587,28 @@ async fn requests_of_a_wallet_keep_their_order_in_a_joined_commit() {
     for (seed, last) in [(1, trade(1, 1, 98)), (2, trade(1, 1, 99))] {
         let trades = stored(&store, &wallet(seed)).await.trades;
         assert_eq!(trades.into_values().collect::<Vec<_>>(), [last]);
+    }
+}
+
+/// In the file, the rows of the next wallet follow.
+#[tokio::test]
+async fn what_is_read_and_passed_over_ends_with_the_wallet() {
+    let store = arms::embedded();
+    let ids = [id_of(&store, 1).await, id_of(&store, 2).await];
+    for id in ids {
+        let trades = vec![trade(2, 2, 2), trade(1, 1, 1)];
+        store.write_chunk(chunk(id, 0, 9, trades)).await.unwrap();
+    }
+    let (view, token) = (store.view().unwrap(), Some(Address::Solana([99; 32])));
+    let filter = Filter { token, ..Filter::default() };
+    for id in ids {
+        let read = view.rows(id, Position::Start, 0, 9).await.unwrap().to_vec();
+        let heights: Vec<Height> = read.iter().map(|row| row.trade.key.height).collect();
+        assert_eq!(heights, [2, 1]);
+        let passed = view.pass_over(id, (Position::Start, 0), &filter, 9).unwrap();
+        assert_eq!(passed, Some((trade(1, 1, 1).key, 2)));
+        let rest = view.pass_over(id, (Position::After(trade(1, 1, 1).key), 0), &filter, 9);
+        assert_eq!(rest.unwrap(), None);
     }
 }
 
