@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use futures_util::future::OptionFuture;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -43,11 +44,11 @@ impl Guarded {
     pub(super) async fn next(&mut self) -> Step {
         loop {
             let expiry = self.ends_at.filter(|_| !self.has_ended);
+            // Boxed, because most keys do not expire, and thousands of streams wait here.
+            let expiry = expiry.map(|at| Box::pin(sleep_until(at)));
             tokio::select! {
                 biased;
-                () = sleep_until(expiry.unwrap_or_else(Instant::now)), if expiry.is_some() => {
-                    self.end(HistoryError::KeyEnded);
-                }
+                Some(()) = OptionFuture::from(expiry) => self.end(HistoryError::KeyEnded),
                 Ok(()) = self.changes.changed(), if !self.has_ended => Box::pin(self.check()).await,
                 step = self.walk.next() => return step,
             }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
@@ -214,54 +215,65 @@ impl HalfOpen {
 }
 
 impl Connection {
-    async fn serve(self, stream: TcpStream, mut phase: watch::Receiver<Phase>) {
-        let limits = &self.app.limits;
+    /// Not an async function, which keeps a second permit for each of its arguments.
+    fn serve(
+        self,
+        stream: TcpStream,
+        mut phase: watch::Receiver<Phase>,
+    ) -> impl Future<Output = ()> + Send {
         // Lines are small and have to be sent immediately.
         let _ = stream.set_nodelay(true);
-        let counter = ByteCounter::default();
-        let framing = Arc::clone(&counter.framing);
-        let io = TokioIo::new(SlowReaderGuard::new(stream, counter, limits.write_wait_max));
-        let routes = TowerToHyperService::new(warp::service(self.routes.clone()));
-        let (refused, most) = (Arc::<AtomicU32>::default(), limits.refusals_per_connection_max);
-        let service = service_fn(|request| {
-            let answer = routes.call(self.prepared(request, &framing));
-            let refused = Arc::clone(&refused);
-            // Boxed, so that it is freed once the response has begun: hyper keeps its own storage.
-            Box::pin(async move {
-                answer.await.map(|answer| close_after_refusals(answer, &refused, most))
-            })
-        });
-        let mut connection = pin!(
-            http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(limits.header_wait_max)
-                .max_header_size(limits.header_bytes_max)
-                .max_headers(limits.headers_max)
-                .max_buf_size(limits.write_buffer_bytes.max(limits.header_bytes_max).max(8192))
-                .serve_connection(io, service)
-        );
-        let mut grace = pin!(sleep(limits.half_open_grace));
-        let mut is_counted = !limits.is_counted(self.peer);
-        let half_open_max = limits.half_open_per_address_max;
-        let ended = loop {
-            tokio::select! {
-                () = grace.as_mut(), if !is_counted => {
-                    is_counted = true;
-                    if !self.half_open.count(self.peer, half_open_max) {
-                        self.app.metrics.connections_refused.inc();
-                        break Ok(());
+        async move {
+            let limits = &self.app.limits;
+            let counter = ByteCounter::default();
+            let framing = Arc::clone(&counter.framing);
+            let io = TokioIo::new(SlowReaderGuard::new(stream, counter, limits.write_wait_max));
+            let routes = TowerToHyperService::new(warp::service(self.routes.clone()));
+            let (refused, most) = (Arc::<AtomicU32>::default(), limits.refusals_per_connection_max);
+            let service = service_fn(|request| {
+                let answer = routes.call(self.prepared(request, &framing));
+                let refused = Arc::clone(&refused);
+                // Boxed, so that it is freed once the response has begun: hyper keeps its own
+                // storage.
+                Box::pin(async move {
+                    answer.await.map(|answer| close_after_refusals(answer, &refused, most))
+                })
+            });
+            let mut connection = pin!(
+                http1::Builder::new()
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(limits.header_wait_max)
+                    .max_header_size(limits.header_bytes_max)
+                    .max_headers(limits.headers_max)
+                    .max_buf_size(limits.write_buffer_bytes.max(limits.header_bytes_max).max(8192))
+                    .serve_connection(io, service)
+            );
+            // Boxed, so that it is freed once it has passed.
+            let has_grace = limits.is_counted(self.peer);
+            let mut grace = has_grace.then(|| Box::pin(sleep(limits.half_open_grace)));
+            let half_open_max = limits.half_open_per_address_max;
+            let ended = loop {
+                tokio::select! {
+                    Some(()) = OptionFuture::from(grace.as_mut()) => {
+                        grace = None;
+                        if !self.half_open.count(self.peer, half_open_max) {
+                            self.app.metrics.connections_refused.inc();
+                            break Ok(());
+                        }
+                    }
+                    ended = connection.as_mut() => break ended,
+                    changed = phase.changed() => {
+                        match changed.map(|()| *phase.borrow_and_update()) {
+                            Ok(Phase::Open) => {}
+                            Ok(Phase::Draining) => connection.as_mut().graceful_shutdown(),
+                            Ok(Phase::Closed) | Err(_) => break Ok(()),
+                        }
                     }
                 }
-                ended = connection.as_mut() => break ended,
-                changed = phase.changed() => match changed.map(|()| *phase.borrow_and_update()) {
-                    Ok(Phase::Open) => {}
-                    Ok(Phase::Draining) => connection.as_mut().graceful_shutdown(),
-                    Ok(Phase::Closed) | Err(_) => break Ok(()),
-                },
+            };
+            if let Err(error) = ended {
+                self.note(&error);
             }
-        };
-        if let Err(error) = ended {
-            self.note(&error);
         }
     }
 

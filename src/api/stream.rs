@@ -31,8 +31,8 @@ struct Lines {
     walk: Walking,
     native_decimals: u8,
     numbers: Numbers,
-    /// The step that was taken before the stream was opened.
-    first: Option<Step>,
+    /// The step that was taken before the stream was opened. Boxed, because it is soon written.
+    first: Option<Box<Step>>,
     ended: bool,
     /// For the log of errors; the client has it in a header.
     request_id: Box<str>,
@@ -77,7 +77,7 @@ pub(super) async fn answer(
         walk: Walking::Between(Box::new(walk)),
         native_decimals,
         numbers,
-        first,
+        first: first.map(Box::new),
         ended: false,
         request_id,
         _permit: permit,
@@ -137,7 +137,7 @@ impl Lines {
     async fn step(&mut self) -> Option<(Box<Guarded>, Step)> {
         let mut stepping = match std::mem::replace(&mut self.walk, Walking::Gone) {
             Walking::Between(walk) => match self.first.take() {
-                Some(step) => return Some((walk, step)),
+                Some(step) => return Some((walk, *step)),
                 None => stepped(walk).boxed(),
             },
             Walking::Stepping(stepping) => stepping,
