@@ -18,7 +18,8 @@ impl SolanaSource {
         options: &CallOptions,
     ) -> Result<Activity> {
         let newest = self.page_below(wallet, None, options).await?;
-        let (all, failed) = (newest.len(), newest.iter().filter(|entry| entry.failed).count());
+        let (all, failed) =
+            (newest.len(), newest.iter().filter(|entry| entry.has_failed()).count());
         let Some(top) = newest.first().map(|entry| entry.slot).filter(|_| all >= PAGE_MAX) else {
             return Ok(Activity { transactions: count(all - failed), is_rough: false });
         };

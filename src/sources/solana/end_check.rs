@@ -111,7 +111,7 @@ impl EndCheck {
     fn judge(&mut self, entries: &[Entry]) {
         let top = self.oldest.map_or(self.high, |oldest| oldest.saturating_sub(1));
         let below = || entries.iter().filter(|entry| (self.low..=top).contains(&entry.slot));
-        let in_pages = |entry: &Entry| entry.slot >= FIRST_SLOT && !entry.failed;
+        let in_pages = |entry: &Entry| entry.slot >= FIRST_SLOT && !entry.has_failed();
         if below().any(in_pages) {
             tracing::warn!(
                 top,

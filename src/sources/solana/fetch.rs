@@ -151,14 +151,15 @@ impl SolanaSource {
             };
             let by = answer.endpoint;
             let read = self.transaction(entry, answer, options).await;
-            // One answer that contradicts the list does not make a transaction a failed or an older
-            // one.
+            // One answer that contradicts the list does not make a transaction an older one, and
+            // none a failed one where the list states that it did not fail.
             let is_odd = |tx: &Transaction| {
                 let is_other = tx.block_time().zip(entry.time).is_some_and(|(of, at)| of != at);
-                tx.failed() || is_other
+                let is_denied = tx.failed() && entry.failed == Some(false);
+                is_denied || is_first && (tx.failed() || is_other)
             };
             let is_odd = |read: &Read| matches!(read, Ok(Some((tx, _))) if is_odd(tx));
-            let read = if is_first && is_odd(&read) { Ok(None) } else { read };
+            let read = if is_odd(&read) { Ok(None) } else { read };
             Ok((entry, Some(by), read))
         });
         try_join_all(read).await

@@ -157,7 +157,7 @@ fn read(
         for (owner, at) in pairs {
             let tx = block.transactions.iter().find(|tx| tx.transaction_index == at)?;
             let id = TxId::parse_solana(tx.signatures.first()?)?;
-            let failed = tx.err.is_some_and(is_error);
+            let failed = tx.err.is_some_and(is_error).then_some(true);
             found.push((owner, Entry { slot, id, time: None, failed }));
         }
     }
@@ -187,7 +187,8 @@ mod tests {
         let body = [line(5, &own, "null"), line(6, &other, "null"), line(7, &own, failed)];
         let (last, found) = read(body.join("\n").as_bytes(), &owners(), (5, 9)).unwrap();
         assert_eq!(last, 7);
-        let seen: Vec<_> = found.iter().map(|(_, entry)| (entry.slot, entry.failed)).collect();
+        let seen: Vec<_> =
+            found.iter().map(|(_, entry)| (entry.slot, entry.has_failed())).collect();
         assert_eq!(seen, [(5, false), (7, true)]);
     }
 

@@ -25,7 +25,8 @@ impl LateEntries {
     /// Adds the entries above a height whose transactions did not fail.
     pub(super) fn add(&mut self, entries: &[Entry], above: Height) {
         for entry in entries {
-            if entry.slot > above && !entry.failed && self.seen.insert((entry.slot, entry.id)) {
+            if entry.slot > above && !entry.has_failed() && self.seen.insert((entry.slot, entry.id))
+            {
                 self.waiting.push(*entry);
             }
         }
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     fn entry(slot: Height) -> Entry {
-        Entry { slot, id: TxId::solana(&[7; 64]), time: None, failed: false }
+        Entry { slot, id: TxId::solana(&[7; 64]), time: None, failed: None }
     }
 
     #[test]

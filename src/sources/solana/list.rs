@@ -43,7 +43,14 @@ pub(super) struct Entry {
     pub(super) slot: Height,
     pub(super) id: TxId,
     pub(super) time: Option<i64>,
-    pub(super) failed: bool,
+    /// `None` where the list does not show it.
+    pub(super) failed: Option<bool>,
+}
+
+impl Entry {
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed == Some(true)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -307,7 +314,7 @@ mod tests {
     fn entry(slot: Height, number: u8) -> Entry {
         let mut id = [number; 64];
         id[..8].copy_from_slice(&slot.to_be_bytes());
-        Entry { slot, id: TxId::solana(&id), time: None, failed: false }
+        Entry { slot, id: TxId::solana(&id), time: None, failed: None }
     }
 
     /// A node's list with its own order inside slots, and pages that may lose their last entry.

@@ -77,7 +77,7 @@ mod tests {
     fn page(slots: &[Height], by: EndpointId) -> ListPage {
         let entry = |slot: &Height| {
             let id = TxId::solana(&[u8::try_from(*slot).unwrap(); 64]);
-            Entry { slot: *slot, id, time: None, failed: false }
+            Entry { slot: *slot, id, time: None, failed: None }
         };
         ListPage::new(slots.iter().map(entry).collect(), false, by)
     }
@@ -125,7 +125,7 @@ mod tests {
             slot: 9,
             id: TxId::solana(&[number; 64]),
             time: None,
-            failed: false,
+            failed: None,
         };
         let page =
             |of: &[u8], by| ListPage::new(of.iter().map(|it| entry(*it)).collect(), false, by);

@@ -93,7 +93,8 @@ impl Listing {
     /// balance. That one names the account, so an answer has left it out.
     pub(super) fn lacks_its_change(&mut self, page: &[Entry], low: Height) -> bool {
         let own = low..=self.list.high;
-        self.has_moved &= !page.iter().any(|entry| !entry.failed && own.contains(&entry.slot));
+        self.has_moved &=
+            !page.iter().any(|entry| !entry.has_failed() && own.contains(&entry.slot));
         self.has_moved && self.list.has_ended()
     }
 

@@ -35,7 +35,7 @@ impl OwnedState {
             return None;
         }
         let mut entries = std::mem::take(entries);
-        entries.retain(|entry| !entry.failed && !timeline.has(entry));
+        entries.retain(|entry| !entry.has_failed() && !timeline.has(entry));
         *self = if entries.is_empty() { Self::Done } else { Self::InFlight };
         (!entries.is_empty()).then_some(entries)
     }

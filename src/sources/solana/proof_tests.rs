@@ -4,12 +4,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::fetch::Fetched;
 use super::full_pages::PageQuery;
 use super::list::Entry;
 use super::reader::SolanaReader;
+use super::timeline::Timeline;
+use super::wire::signatures;
 use super::{SolanaLimits, SolanaSource};
 use crate::domain::{Address, Doubts, Height, TxId, UnixSeconds};
 use crate::registry::Registry;
@@ -21,6 +24,7 @@ const WALLET: [u8; 32] = [42; 32];
 const HEAD: Height = 1_000;
 /// Slots of the wallet's transactions, newest first.
 const OWN: [Height; 3] = [900, 500, 100];
+const SLOT: Height = 250_000_000;
 /// The byte that fills a signature: of the wallet's transactions, and of all others.
 const WALLETS: u8 = 1;
 const FOREIGN: u8 = 2;
@@ -227,7 +231,6 @@ async fn blocks_above_that_are_not_given_for_a_moment_are_waited_for() {
 /// them; a trade would not be recognized.
 #[tokio::test(start_paused = true)]
 async fn a_transaction_without_what_nodes_record_is_not_given() {
-    const SLOT: Height = 250_000_000;
     let signature = id(SLOT, WALLETS);
     let lists = ["preTokenBalances", "postTokenBalances", "innerInstructions"];
     let lacks = lists.map(|name| (name, Value::Null));
@@ -247,7 +250,7 @@ async fn a_transaction_without_what_nodes_record_is_not_given() {
         for (hosts, is_given) in [(&["poor", "whole"][..], true), (&["poor"], false)] {
             let source = SolanaSource::new(nodes.pool(hosts), None, SolanaLimits::default());
             let id = TxId::parse_solana(&signature).unwrap();
-            let entry = Entry { slot: SLOT, id, time: Some(1), failed: false };
+            let entry = Entry { slot: SLOT, id, time: Some(1), failed: None };
             let options = CallOptions::new(lane());
             let given = source.transactions(vec![entry], options.clone()).await.unwrap();
             let given = given.iter().filter(|(_, tx)| matches!(tx, Fetched::Transaction(_)));
@@ -258,6 +261,30 @@ async fn a_transaction_without_what_nodes_record_is_not_given() {
             let page = source.full_page(wallet, &query, &options.first_on(EndpointId(0))).await;
             assert!(matches!(page, Err(UpstreamError::Malformed { .. })), "{name}: {page:?}");
         }
+    }
+}
+
+/// Lists of old nodes may lack the field: then the transaction itself decides, by two answers.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_that_its_list_shows_as_good_is_not_a_failed_one() {
+    let signature = id(SLOT, WALLETS);
+    let given = signature.clone();
+    let nodes = ScriptedNodes::new(move |(_, _, body)| {
+        rpc(body, |_, _| {
+            let mut tx = transaction(SLOT, &given);
+            tx["meta"]["err"] = json!({"InstructionError": [0, {"Custom": 1}]});
+            Ok(tx)
+        })
+    });
+    let source = SolanaSource::new(nodes.pool(&["one"]), None, SolanaLimits::default());
+    for (listed, is_believed) in [(r#","err":null"#, false), ("", true)] {
+        let listed = format!(r#"[{{"signature":"{signature}","slot":{SLOT}{listed}}}]"#);
+        let entries = signatures(&RawValue::from_string(listed.clone()).unwrap()).unwrap();
+        let mut timeline = Timeline::new(0, SLOT);
+        timeline.add(&entries, true);
+        let options = CallOptions::new(lane());
+        let given = source.transactions(timeline.take(1).0, options).await.unwrap();
+        assert_eq!(matches!(given[0].1, Fetched::Transaction(_)), is_believed, "{listed:?}");
     }
 }
 

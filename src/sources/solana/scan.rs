@@ -57,7 +57,8 @@ impl SolanaSource {
             for target in group {
                 let own = found.iter().filter(|(owner, _)| target.wallet.bytes() == owner);
                 let above = own.map(|(_, entry)| entry).filter(|entry| entry.slot > target.top);
-                let newest = above.filter(|entry| !entry.failed).map(|entry| entry.slot).max();
+                let newest =
+                    above.filter(|entry| !entry.has_failed()).map(|entry| entry.slot).max();
                 moved.extend(newest.map(|at| (target.wallet, at)));
             }
         }
@@ -74,7 +75,7 @@ impl SolanaSource {
 /// one that succeeded may be below them.
 fn newest(entries: &[Entry], top: Height, limit: usize) -> Option<Height> {
     let above = || entries.iter().filter(|entry| entry.slot > top);
-    let done = above().filter(|entry| !entry.failed).map(|entry| entry.slot).max();
+    let done = above().filter(|entry| !entry.has_failed()).map(|entry| entry.slot).max();
     let is_filled = above().count() >= limit;
     done.or_else(|| above().map(|entry| entry.slot).max().filter(|_| is_filled))
 }
@@ -85,7 +86,7 @@ mod tests {
     use crate::domain::TxId;
 
     fn entry(slot: Height, failed: bool) -> Entry {
-        Entry { slot, id: TxId::solana(&[1; 64]), time: None, failed }
+        Entry { slot, id: TxId::solana(&[1; 64]), time: None, failed: Some(failed) }
     }
 
     #[test]

@@ -20,8 +20,8 @@ pub(super) struct Timeline {
     low: Height,
     /// Everything above this slot is delivered.
     pub(super) next_high: Height,
-    /// The entries, with the times that the lists report.
-    planned: ReorderBuffer<Key, Option<i64>, Timed>,
+    /// The entries, with the times that the lists report, and whether they failed.
+    planned: ReorderBuffer<Key, (Option<i64>, Option<bool>), Timed>,
     /// The wallet list's entries, for the resume hint.
     marks: VecDeque<Mark>,
     last_marks: Vec<Mark>,
@@ -45,12 +45,13 @@ impl Timeline {
             if is_wallets {
                 self.marks.push_back((entry.slot, entry.id));
             }
-            if entry.failed {
+            if entry.has_failed() {
                 self.skipped += 1;
                 continue;
             }
             let key = (Reverse(entry.slot), entry.id);
-            self.planned.insert_with(key, || (entry.time, Fetch::Waiting { retries: 0 }));
+            self.planned
+                .insert_with(key, || ((entry.time, entry.failed), Fetch::Waiting { retries: 0 }));
         }
     }
 
@@ -63,7 +64,8 @@ impl Timeline {
     pub(super) fn add_in_flight(&mut self, entry: &Entry) {
         if (self.low..=self.next_high).contains(&entry.slot) {
             let key = (Reverse(entry.slot), entry.id);
-            self.planned.insert_with(key, || (entry.time, Fetch::InFlight { retries: 0 }));
+            self.planned
+                .insert_with(key, || ((entry.time, entry.failed), Fetch::InFlight { retries: 0 }));
         }
     }
 
@@ -87,9 +89,10 @@ impl Timeline {
     pub(super) fn take(&mut self, count: usize) -> (Vec<Entry>, u32) {
         let (keys, tries) = self.planned.take_waiting(count);
         let entry = |key: Key| {
-            let time = self.planned.get_mut(&key).and_then(|slot| slot.known);
+            let known = self.planned.get_mut(&key).map(|slot| slot.known);
+            let (time, failed) = known.unwrap_or_default();
             let (Reverse(slot), id) = key;
-            Entry { slot, id, time, failed: false }
+            Entry { slot, id, time, failed }
         };
         (keys.into_iter().map(entry).collect(), tries)
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::list::Entry;
@@ -21,8 +21,13 @@ struct SignatureRow<'a> {
     slot: Height,
     #[serde(default, rename = "blockTime")]
     block_time: Option<i64>,
-    #[serde(default, borrow)]
+    #[serde(default, borrow, deserialize_with = "given")]
     err: Option<&'a RawValue>,
+}
+
+/// A field's value, also where it is `null`.
+fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>, D::Error> {
+    Deserialize::deserialize(value).map(Some)
 }
 
 /// `getSignaturesForAddress`.
@@ -35,14 +40,19 @@ pub(super) fn signatures(raw: &RawValue) -> Option<Vec<Entry>> {
                 slot: row.slot,
                 id,
                 time: row.block_time,
-                failed: row.err.is_some_and(is_error),
+                failed: row.err.and_then(failure),
             })
         })
         .collect()
 }
 
-/// An error is an object or a text (solana.com, `TransactionError`); with any other value, the
-/// transaction itself decides whether it failed.
+/// Whether a list marks a transaction as failed; with a value that is neither null nor an error,
+/// the transaction itself decides.
+fn failure(err: &RawValue) -> Option<bool> {
+    if err.get() == "null" { Some(false) } else { is_error(err).then_some(true) }
+}
+
+/// An error is an object or a text (solana.com, `TransactionError`).
 pub(super) fn is_error(err: &RawValue) -> bool {
     err.get().starts_with(['{', '"'])
 }
