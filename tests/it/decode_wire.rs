@@ -86,6 +86,10 @@ fn a_reply_is_whole_where_it_holds_what_nodes_record() {
         }
         assert_eq!(parse(empty.to_string().as_bytes()).unwrap().is_whole(), whole);
     }
+    let mut cut = bought().json();
+    let groups = cut["meta"]["innerInstructions"].as_array_mut().unwrap();
+    groups.last_mut().unwrap()["instructions"].as_array_mut().unwrap().pop();
+    assert!(!parse(cut.to_string().as_bytes()).unwrap().is_whole());
 }
 
 #[test]

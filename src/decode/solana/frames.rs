@@ -41,9 +41,17 @@ pub(super) fn heights_from_logs(
     }
 }
 
-/// Whether the log contains a call inside an outer one.
-pub(super) fn show_inner_call(keys: &AccountKeys<'_>, logs: &[u8]) -> bool {
-    calls(keys, logs).iter().any(|(_, height)| *height > 1)
+/// Number of calls inside an outer one that the log contains. Nodes cut long logs.
+pub(super) fn inner_calls(logs: &[u8]) -> usize {
+    let mut count = 0;
+    let read = Reader::new(logs).array(|r| -> Result<(), Unread> {
+        let line = r.skip()?;
+        // Most lines end otherwise.
+        let is_inner = line.ends_with(b"]\"") && called(line).is_some_and(|(_, height)| height > 1);
+        count += usize::from(is_inner);
+        Ok(())
+    });
+    if read.is_ok() { count } else { 0 }
 }
 
 /// Program and height of each `Program <id> invoke [<height>]`, in the JSON array of lines.
@@ -60,10 +68,16 @@ fn calls(keys: &AccountKeys<'_>, logs: &[u8]) -> Vec<(u8, u8)> {
 }
 
 fn invoke(keys: &AccountKeys<'_>, line: &[u8]) -> Option<(u8, u8)> {
+    let (program, height) = called(line)?;
+    Some((keys.find(program)?, height))
+}
+
+/// The program, as text, and the height in `Program <id> invoke [<height>]`.
+fn called(line: &[u8]) -> Option<(&[u8], u8)> {
     let rest = line.strip_prefix(b"\"Program ")?;
     let (program, rest) = rest.split_at_checked(rest.iter().position(|byte| *byte == b' ')?)?;
     let height = rest.strip_prefix(b" invoke [")?.strip_suffix(b"]\"")?;
-    Some((keys.find(program)?, std::str::from_utf8(height).ok()?.parse().ok()?))
+    Some((program, std::str::from_utf8(height).ok()?.parse().ok()?))
 }
 
 /// Sets each instruction's parent; returns whether some heights had to be guessed.

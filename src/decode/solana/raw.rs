@@ -31,8 +31,8 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
     let (before, after) = (meta.pre_token_balances, meta.post_token_balances);
     let inner = meta.inner_instructions;
     // A node that did not store inner calls with a block gives null, or an empty list.
-    let shows_calls = || meta.log_messages.is_some_and(|logs| frames::show_inner_call(&keys, logs));
-    let has_calls = inner.as_ref().is_some_and(|list| !list.is_empty() || !shows_calls());
+    let logged = meta.log_messages.map_or(0, frames::inner_calls);
+    let has_calls = inner.as_ref().is_some_and(|list| list.len() >= logged);
     let has_all_lists = before.is_some() && after.is_some() && has_calls;
     let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
     let tokens = token_accounts(&keys, &before, &after)?;
