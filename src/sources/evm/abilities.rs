@@ -1,6 +1,6 @@
 //! What was learned about each endpoint: whether its index lists inner calls, and its abilities.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::discovery::Discovery;
 use super::explorer_wire::ExplorerList;
-use super::list_row::ListRow;
+use super::list_row::{ListRow, What};
 use super::{EvmSource, Past};
 use crate::domain::{Doubts, Height, lock};
 use crate::rpc::{EndpointId, EndpointStatus, Pool};
@@ -44,6 +44,8 @@ pub(super) struct Abilities {
     has_lacked_traces: AtomicBool,
     pub(super) reach: ServerReach<ExplorerList>,
     pub(super) page_sizes: ListSizes,
+    /// Indexes that have shown a transaction which did not fail.
+    show_success: Mutex<BTreeSet<EndpointId>>,
     /// Heads that nodes reported.
     pub(super) node_reach: ServerReach<()>,
     /// How far down the lists of each index go, and until when that counts.
@@ -114,6 +116,19 @@ impl Abilities {
     /// Whether expected windows were proved unchanged recently.
     pub(super) fn are_proved(&self) -> bool {
         lock(&self.unproved_at).is_none_or(|at| at.elapsed() >= UNPROVED_PAUSE)
+    }
+
+    /// Records a page of an index.
+    pub(super) fn note_page(&self, of: (EndpointId, ExplorerList), page: &[ListRow]) {
+        self.page_sizes.note(of, page);
+        if page.iter().any(|row| matches!(row.what, What::Outer { .. })) {
+            lock(&self.show_success).insert(of.0);
+        }
+    }
+
+    /// Whether an index distinguishes transactions that failed from others.
+    pub(super) fn shows_success(&self, id: EndpointId) -> bool {
+        lock(&self.show_success).contains(&id)
     }
 
     pub(super) fn note_calls(&self, kind: Discovery) {

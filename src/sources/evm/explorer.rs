@@ -323,14 +323,17 @@ impl ExplorerLister {
         list: ExplorerList,
         ask: PageAsk,
         endpoint: EndpointId,
-        page: Vec<ListRow>,
+        mut page: Vec<ListRow>,
     ) -> Result<()> {
         let (count, asked) = (page.len(), ask.rows.unwrap_or(self.rows));
         let of = (endpoint, list);
         // A page that confirms an end is shorter than the two before it.
         let is_whole = ask.confirms_end || (count < asked && self.page_sizes.gives_more(of, count));
         self.page_sizes.note(of, &page);
-        self.client.abilities.page_sizes.note(of, &page);
+        self.client.abilities.note_page(of, &page);
+        if !self.client.abilities.shows_success(endpoint) {
+            merge::doubt_failures(&mut page);
+        }
         if list == ExplorerList::Calls {
             self.refusals = 0;
             if count > 0 {

@@ -450,7 +450,7 @@ impl ExplorerReach {
     ) -> Result<(Vec<Height>, EndpointId)> {
         let reply = self.busy_page(list, asked, options).await?;
         let rows = wire::rows(list, &reply.body, &self.client.subject.wallet).unwrap_or_default();
-        self.client.abilities.page_sizes.note((reply.endpoint, list), &rows);
+        self.client.abilities.note_page((reply.endpoint, list), &rows);
         let heights = rows.iter().map(|row| row.block.saturating_sub(1)).collect();
         Ok((heights, reply.endpoint))
     }

@@ -35,6 +35,8 @@ pub(super) enum What {
     Outer { from: Account, to: Option<Account>, value: Units, selector: Option<[u8; 4]> },
     /// The same, reverted.
     Failed,
+    /// The same according to an index that has shown no transaction without that mark.
+    MarkedFailed,
     /// A token transfer with an amount above zero.
     Token { from: Account, to: Account },
     /// A call that gave native coin.

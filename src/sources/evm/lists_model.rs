@@ -99,6 +99,8 @@ defaults! {
         /// Every n-th page of account lists is cut to `kept` rows; 0: none.
         pub(super) short_every: usize = 0,
         pub(super) kept: usize = 0,
+        /// The transactions of accounts that others use are marked as failed.
+        pub(super) busy_failed: bool = false,
         /// A list, and the first block of which it has rows.
         pub(super) lists_from: Option<(&'static str, Height)> = None,
         /// Blocks between rows of accounts that others use; 0: none.
@@ -248,7 +250,8 @@ impl Model {
         let heights = (0..=listed).rev().step_by(self.ways.busy_apart.max(1));
         let heights = heights.take_while(|at| *at >= low).filter(|at| within.contains(at));
         let heights = heights.take(count);
-        let rows = heights.flat_map(|at| rows(&busy(at), action));
+        let failed = self.ways.busy_failed && action == "txlist";
+        let rows = heights.flat_map(|at| rows(&ModelTx { failed, ..busy(at) }, action));
         let mut rows: Vec<Value> = rows.take(self.ways.cap).collect();
         let fault = self.ways.busy_fault.filter(|(of, fault, answers)| {
             let is_hit = *of == action && fault.concerns(&within, self.head, count);

@@ -546,3 +546,15 @@ async fn asset_transfers_count_as_far_as_the_server_that_is_farthest_behind() {
     let windows = read_all(Discovery::Alchemy, &model, 931).await;
     check(&windows, &all, (0, 931), true);
 }
+
+/// Such an index may have no token movements either.
+#[tokio::test(start_paused = true)]
+async fn an_index_that_marks_all_transactions_as_failed_is_not_believed() {
+    for busy_failed in [false, true] {
+        let model =
+            model(&world(Failed, [10].into_iter()), 100, Ways { busy_failed, ..Ways::default() });
+        let windows = read_all(Discovery::Explorer, &model, 50).await;
+        let found: usize = windows.iter().map(|window| window.found.len()).sum();
+        assert_eq!(found, usize::from(busy_failed));
+    }
+}

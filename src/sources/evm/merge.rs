@@ -56,6 +56,13 @@ fn contains_all(all: &ByHash<'_>, part: &ByHash<'_>) -> bool {
     })
 }
 
+/// Leaves open which transactions failed.
+pub(super) fn doubt_failures(page: &mut [ListRow]) {
+    for row in page.iter_mut().filter(|row| row.what == What::Failed) {
+        row.what = What::MarkedFailed;
+    }
+}
+
 /// All rows of one transaction.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "five things that were seen or not")]
@@ -98,9 +105,10 @@ impl TxRows {
                 self.may_move |= calls && value != Units::ZERO;
                 self.others.extend(to);
             }
-            What::Failed => {
+            What::Failed | What::MarkedFailed => {
                 self.failed = true;
                 self.sent |= row.sent != SentNonce::No;
+                self.may_move |= row.what == What::MarkedFailed;
             }
             What::Token { from, to } => {
                 self.has_token = true;
@@ -134,7 +142,7 @@ impl TxRows {
     /// Classifies the transaction; `hides`: outgoing movements may be missing from the lists.
     fn classify(&self, subject: &Subject, hides: bool) -> TxClass {
         // What failed moves no token: indexes mark as failed what they have not finished.
-        if self.failed && !self.has_token {
+        if self.failed && !self.has_token && !self.may_move {
             return TxClass::Nothing;
         }
         let known = || self.comes_from_known(subject);
@@ -364,9 +372,16 @@ mod tests {
     fn what_moved_a_token_is_asked_for_though_it_is_listed_as_failed() {
         let (subject, row) = (subject(), |sent, what| ListRow { sent, what, ..bare_row(50, 1) });
         let token = What::Token { from: POOL, to: subject.wallet };
-        for (tokens, count) in [(vec![row(SentNonce::No, token)], 1), (vec![], 0)] {
+        let (one, none) = (vec![row(SentNonce::No, token)], vec![]);
+        let cases = [
+            (What::Failed, one, 1),
+            (What::Failed, none.clone(), 0),
+            // An index that marks all transactions may list no token movements either.
+            (What::MarkedFailed, none, 1),
+        ];
+        for (what, tokens, count) in cases {
             let mut merge = Merge::new(&[0, 1, 2], 0, 100);
-            let failed = vec![row(SentNonce::Nonce(0), What::Failed)];
+            let failed = vec![row(SentNonce::Nonce(0), what)];
             for (list, page) in [(0, failed), (1, tokens), (2, vec![])] {
                 for _ in 0..2 {
                     let taken = merge.absorb(&subject, list, page.clone(), true);
