@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::raw::{RawError, bytes, quantity, read};
-use super::transaction::NativeMove;
+use super::transaction::{Account, NativeMove, Transaction};
 use crate::domain::Units;
 
 /// Limits of one trace. A call tree is scanned once per level, and the EVM allows 1,024 levels.
@@ -156,6 +156,40 @@ pub fn parse_flat_trace(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
         }
     }
     Ok(found)
+}
+
+/// An outermost call.
+#[derive(Deserialize)]
+struct Outermost<'a> {
+    from: Option<&'a str>,
+    to: Option<&'a str>,
+    value: Option<&'a str>,
+    input: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+struct FlatOutermost<'a> {
+    #[serde(borrow)]
+    action: Outermost<'a>,
+}
+
+/// Whether a trace is that of another transaction of the same sender: with another recipient, amount
+/// or method. Chains whose outermost call is not the sender's show no difference.
+pub fn is_trace_of_another(text: &[u8], tx: &Transaction) -> bool {
+    let flat = || serde_json::from_slice::<Vec<FlatOutermost<'_>>>(text).ok()?.into_iter().next();
+    let outermost = serde_json::from_slice::<Outermost<'_>>(text).ok();
+    let Some(call) = outermost.or_else(|| flat().map(|one| one.action)) else { return false };
+    let account = |text: Option<&str>| text.and_then(|text| bytes(text, "account").ok());
+    let differs = |to: Account| account(call.to).is_some_and(|called| called != to);
+    let has_other_method = |selector: [u8; 4]| {
+        let called = call.input.and_then(|input| input.get(2..10));
+        called.is_some_and(|called| !called.eq_ignore_ascii_case(&hex::encode(selector)))
+    };
+    let value = quantity(call.value.unwrap_or_default(), "value");
+    account(call.from) == Some(tx.from)
+        && (tx.to.is_some_and(differs)
+            || value.is_ok_and(|value| value != tx.value)
+            || tx.selector.is_some_and(has_other_method))
 }
 
 #[derive(Deserialize)]

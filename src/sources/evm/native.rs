@@ -128,15 +128,19 @@ impl EvmSource {
                     continue;
                 };
                 // Some services only return calls that move value: two such answers are accepted.
-                let is_whole =
-                    || partial + 1 >= TRACE_TRIES || self.shows_calls(&answer.result, one.tx);
-                match read(answer.result.get().as_bytes()) {
-                    Ok(moves) if !hides_payment(one.tx, &moves, wrapped) && is_whole() => {
+                let text = answer.result.get();
+                let is_whole = |moves: &[NativeMove]| {
+                    partial + 1 >= TRACE_TRIES && holds_payments_alone(text, moves)
+                        || self.shows_calls(&answer.result, one.tx)
+                };
+                let is_its_own = !evm::is_trace_of_another(text.as_bytes(), one.tx);
+                match read(text.as_bytes()).ok().filter(|_| is_its_own) {
+                    Some(moves) if !hides_payment(one.tx, &moves, wrapped) && is_whole(&moves) => {
                         one.tx.native = NativeFlows::Calls(moves);
                     }
-                    read => {
+                    moves => {
                         avoid = Some(answer.endpoint);
-                        open.push((one, partial + u32::from(read.is_ok())));
+                        open.push((one, partial + u32::from(moves.is_some())));
                     }
                 }
             }
@@ -181,6 +185,13 @@ impl EvmSource {
         let head = lock(&self.inner.list_heads).values().map(|head| head.last).max();
         head.is_some_and(|head| height.saturating_add(self.inner.limits.log_head_margin) <= head)
     }
+}
+
+/// Whether each call below the outermost one moves native coin or was reverted: a trace with others,
+/// of which some are missing, is cut.
+fn holds_payments_alone(trace: &str, moves: &[NativeMove]) -> bool {
+    let [calls, reverted] = ["\"type\"", "\"error\""].map(|name| trace.matches(name).count());
+    calls <= 1 + moves.len() + reverted
 }
 
 fn trace_call(method: &'static str, tx: &Transaction) -> Call {

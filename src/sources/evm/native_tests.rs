@@ -219,7 +219,7 @@ async fn a_balance_that_cannot_be_is_no_amount() {
     }
 }
 
-/// One answer leaves the payment out, or shows a failure.
+/// One answer leaves the payment out, shows a failure, or is of another transaction.
 #[tokio::test(start_paused = true)]
 async fn a_trace_that_contradicts_its_transaction_is_asked_for_again() {
     let (router, wallet) = (hex_text(&ROUTER), hex_text(&WALLET));
@@ -230,9 +230,11 @@ async fn a_trace_that_contradicts_its_transaction_is_asked_for_again() {
         })
     };
     let whole = [entry(&wallet, &router, "0x0", 1, &[]), entry(&router, &wallet, "0x1e", 0, &[0])];
-    let mut failed = whole.clone();
+    let (mut failed, mut others) = (whole.clone(), whole.clone());
     failed[0]["error"] = "out of gas".into();
-    for wrong in [json!(whole[..1]), json!(failed)] {
+    others[0]["action"]["value"] = "0x1".into();
+    others[1]["action"]["value"] = "0x1f".into();
+    for wrong in [json!(whole[..1]), json!(failed), json!(others)] {
         let (is_asked, right) = (AtomicBool::new(false), json!(whole));
         let nodes = nodes(move |_, method, _| match method {
             "trace_transaction" if is_asked.swap(true, Ordering::Relaxed) => Ok(right.clone()),
@@ -243,19 +245,29 @@ async fn a_trace_that_contradicts_its_transaction_is_asked_for_again() {
     }
 }
 
-/// A trace without calls is accepted after two such answers; an unreadable one does not count.
+/// A trace without calls is accepted after two such answers; an unreadable one does not count, and
+/// one that ends below some level is none.
 #[tokio::test(start_paused = true)]
 async fn one_trace_that_leaves_out_calls_is_not_believed_after_an_unreadable_one() {
     let (wallet, router) = (hex_text(&WALLET), hex_text(&ROUTER));
-    let hollow = json!([{
-        "type": "call", "subtraces": 1, "traceAddress": [],
-        "action": {"callType": "call", "from": wallet, "to": router, "value": "0x0"},
-    }]);
+    let entry = |from: &str, to: &str, at: &[u32]| {
+        json!({
+            "type": "call", "subtraces": 1, "traceAddress": at,
+            "action": {"callType": "call", "from": from, "to": to, "value": "0x0"},
+        })
+    };
+    let outermost = entry(&wallet, &router, &[]);
+    let ended = json!([outermost, entry(&router, &hex_text(&POOL), &[0])]);
+    let hollow = json!([outermost]);
     let none = NativeFlows::Calls(Vec::new());
-    for (first, expected) in [(json!("cut"), NativeFlows::Refused), (hollow.clone(), none)] {
-        let (is_asked, hollow) = (AtomicBool::new(false), hollow.clone());
+    for (first, second, expected) in [
+        (json!("cut"), hollow.clone(), NativeFlows::Refused),
+        (hollow.clone(), hollow, none),
+        (ended.clone(), ended, NativeFlows::Refused),
+    ] {
+        let is_asked = AtomicBool::new(false);
         let nodes = nodes(move |_, method, _| match method {
-            "trace_transaction" if is_asked.swap(true, Ordering::Relaxed) => Ok(hollow.clone()),
+            "trace_transaction" if is_asked.swap(true, Ordering::Relaxed) => Ok(second.clone()),
             "trace_transaction" => Ok(first.clone()),
             _ => Err(NO_METHOD),
         });
