@@ -56,6 +56,15 @@ pub(super) fn want_sent(seen: &SeenTx, sent: &SentTx) -> bool {
     wanted && !sent.has_failed()
 }
 
+/// Whether inner calls name each contract with an event: one that they do not name ran in a call that
+/// they lack. Nodes write the address of an event without its first byte.
+fn names_all(info: &[u8], tx: &Transaction) -> bool {
+    let Some(called) = tx.call.to else { return true };
+    let text = String::from_utf8_lossy(info).to_ascii_lowercase();
+    let mut others = tx.call.logs.iter().map(|log| log.address).filter(|by| *by != called);
+    others.all(|by| text.contains(&format!("\"41{}\"", hex::encode(by))))
+}
+
 impl TronSource {
     /// Fetches a listed transaction with its info; `always`: even if it is not needed.
     pub(super) async fn fetch(
@@ -178,7 +187,7 @@ impl TronSource {
         }
         let wrapped = &self.inner.references.wrapped;
         if let NativeFlows::Calls(moves) = &tx.call.native
-            && hides_payment(&tx.call, moves, wrapped)
+            && (hides_payment(&tx.call, moves, wrapped) || !names_all(info, &tx))
         {
             tx.call.native = NativeFlows::Unknown;
         }

@@ -237,6 +237,27 @@ mod tests {
         }
     }
 
+    /// Each contract with an event was called.
+    #[tokio::test(start_paused = true)]
+    async fn inner_calls_that_lack_one_of_a_contract_with_an_event_are_not_believed() {
+        for (cut, is_known) in [(0, true), (1, true), (99, false)] {
+            let asked = AtomicU64::new(0);
+            let nodes = info_nodes(move |_, _| {
+                let mut sale = sale(TOKEN, true);
+                sale["log"][0]["address"] = TOKEN[2..].into();
+                let mut call = sale["internal_transactions"][0].clone();
+                call["transferTo_address"] = TOKEN.into();
+                if asked.fetch_add(1, Ordering::Relaxed) >= cut {
+                    sale["internal_transactions"].as_array_mut().unwrap().push(call);
+                }
+                sale
+            });
+            let source = fake::source(&HOSTS[..1], &nodes, TronLimits::default());
+            let tx = given(&source, &listed(&["SUCCESS"])).await;
+            assert_eq!(has_internal(&tx), is_known, "{cut}");
+        }
+    }
+
     /// A failed query stays a doubt, however often another endpoint has answered without inner
     /// calls.
     #[tokio::test(start_paused = true)]

@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 pub(crate) const WALLET: [u8; 20] = [42; 20];
 pub(crate) const OTHER: [u8; 20] = [7; 20];
 const TOKEN: &str = "cccccccccccccccccccccccccccccccccccccccc";
+/// USDT.
+const STABLECOIN: &str = "a614f803b6fd780986a42c78ec9c7f77e6ded13c";
 const ROUTER: &str = "dddddddddddddddddddddddddddddddddddddddd";
 const TRANSFER: &str = "ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 const EPOCH_MILLIS: u64 = 1_600_000_000_000;
@@ -36,6 +38,7 @@ pub(crate) struct Placed {
     failed: bool,
     /// Token movements: from, to, amount.
     moves: Vec<([u8; 20], [u8; 20], u64)>,
+    token: &'static str,
     exchange: Option<u64>,
 }
 
@@ -70,9 +73,12 @@ impl Placed {
 
     fn info(&self) -> Value {
         let result = if self.failed { "REVERT" } else { "SUCCESS" };
+        let called = json!({"caller_address": format!("41{ROUTER}"), "callValueInfo": [{}],
+                            "transferTo_address": format!("41{}", self.token)});
+        let calls = if self.moves.is_empty() { vec![] } else { vec![called] };
         let mut info = json!({
             "id": self.id(), "blockNumber": self.height, "blockTimeStamp": millis(self.height),
-            "receipt": {"result": result}, "log": self.logs(), "internal_transactions": [],
+            "receipt": {"result": result}, "log": self.logs(), "internal_transactions": calls,
         });
         if self.exchange.is_some() {
             info["exchange_received_amount"] = 42.into();
@@ -83,7 +89,7 @@ impl Placed {
     fn logs(&self) -> Vec<Value> {
         let word = |account: &[u8; 20]| format!("{:0>64}", hex::encode(account));
         let log = |(from, to, amount): &([u8; 20], [u8; 20], u64)| {
-            json!({"address": TOKEN, "topics": [TRANSFER, word(from), word(to)],
+            json!({"address": self.token, "topics": [TRANSFER, word(from), word(to)],
                    "data": format!("{amount:064x}")})
         };
         self.moves.iter().map(log).collect()
@@ -113,8 +119,15 @@ impl Chain {
         id[8..16].copy_from_slice(&number.to_be_bytes());
         let moves = Vec::new();
         let (owner, failed, exchange) = (WALLET, false, None);
-        self.txs.push(Placed { height, id, owner, kind, data, failed, moves, exchange });
+        let token = TOKEN;
+        self.txs.push(Placed { height, id, owner, kind, data, failed, moves, token, exchange });
         self.txs.last_mut().unwrap()
+    }
+
+    /// All tokens are a stablecoin.
+    pub(crate) fn of_stablecoins(mut self) -> Self {
+        self.txs.iter_mut().for_each(|tx| tx.token = STABLECOIN);
+        self
     }
 
     /// A call that gives one token and gets one: what a swap looks like from outside.
@@ -380,7 +393,7 @@ impl Net {
             "wallet/gettransactioninfobyblocknum" => (200, self.infos(&body)),
             "wallet/gettransactionbyid" => (200, self.find(&body, Placed::transaction)),
             "wallet/gettransactioninfobyid" => (200, self.info(&body)),
-            "walletsolidity/getaccount" => (200, self.account()),
+            "walletsolidity/getaccount" => (200, self.account(&body["address"])),
             "wallet/getexchangebyid" => {
                 (200, json!({"first_token_id": "31303032303030", "second_token_id": "5f"}))
             }
@@ -392,8 +405,10 @@ impl Net {
         self.chain.head.load(Ordering::Relaxed)
     }
 
-    fn account(&self) -> Value {
-        let address = Address::Tron(WALLET).to_string();
+    fn account(&self, address: &Value) -> Value {
+        if *address != Address::Tron(WALLET).to_string() {
+            return json!({"address": address, "type": "Contract"});
+        }
         let made = |at: u64| json!({"address": address, "create_time": at, "balance": 5});
         self.ways.account_made.map_or(json!({}), made)
     }
