@@ -1,7 +1,7 @@
 //! Whether the chain's state has an account. An account that exists was created by a transaction
 //! that names it, so empty lists are wrong then. That it does not exist requires two answers, from
-//! different endpoints if possible, whose states include all blocks of the read. Where no endpoint
-//! shows accounts, it is not known.
+//! different endpoints if possible, whose states include all blocks of the read and show an account
+//! that exists. Where no endpoint shows accounts, it is not known.
 
 use serde_json::json;
 
@@ -25,18 +25,25 @@ impl TronSource {
         top_at: u64,
         options: &CallOptions,
     ) -> Result<Option<Doubts>> {
-        let (mut options, mut missing) = (options.clone(), 0);
+        let (mut options, mut missing, mut shows_none) = (options.clone(), 0, false);
         for _ in 0..TRIES {
             let state = self.account_state(wallet, &options).await;
             let Some((made, by)) = unless_final(state)? else { return Ok(None) };
             if made.is_some_and(|made| made <= top_at) {
                 return Ok(Some(Doubts::UNCONFIRMED));
             }
-            missing += u32::from(self.has_reached(by, top_at, &options).await?);
+            if self.has_reached(by, top_at, &options).await? {
+                let is_real = self.shows_accounts(by, &options).await?;
+                missing += u32::from(is_real);
+                shows_none |= !is_real;
+            }
             if missing >= ANSWERS {
                 return Ok(Some(Doubts::NONE));
             }
             options.avoid = Some(by);
+        }
+        if shows_none {
+            return Ok(Some(Doubts::UNCONFIRMED));
         }
         let last = "no endpoint's state is known to hold all blocks of the read".to_owned();
         Err(UpstreamError::Unavailable { attempts: TRIES, last })
@@ -54,6 +61,15 @@ impl TronSource {
         let made = wire::account_made(&reply.body)
             .map_err(|Unreadable| self.malformed(reply.endpoint, "getaccount gave no account"))?;
         Ok((made, reply.endpoint))
+    }
+
+    /// Whether an endpoint's state has the wrapped coin's contract: one that has no account at all
+    /// may be that of an endpoint which gives empty answers under load.
+    async fn shows_accounts(&self, by: EndpointId, options: &CallOptions) -> Result<bool> {
+        let options = CallOptions { on: Some(by), ..options.clone() };
+        let wrapped = Address::Tron(self.inner.references.wrapped);
+        let state = unless_final(self.account_state(wrapped, &options).await)?;
+        Ok(state.is_some_and(|(made, _)| made.is_some()))
     }
 
     /// Whether an endpoint has reached a time in milliseconds: else its state lacks newer accounts.
@@ -78,10 +94,11 @@ mod tests {
 
     /// Two nodes: each with whether its state has the account, and the time of its newest block.
     fn nodes(states: [(bool, u64); 2]) -> Arc<ScriptedNodes> {
-        ScriptedNodes::new(move |(host, path, _)| {
+        ScriptedNodes::new(move |(host, path, body)| {
             let (has_it, millis) = states[usize::from(host == "other")];
+            let is_other = body["address"] != WALLET.to_string();
             match path.split_once('/').unwrap_or_default().1 {
-                "getaccount" if has_it => (200, json!({"address": WALLET.to_string()})),
+                "getaccount" if has_it || is_other => (200, json!({"address": body["address"]})),
                 "getaccount" => (200, json!({})),
                 "getnowblock" => (200, fake::block(100, millis)),
                 _ => (404, json!({"error": "not found"})),
@@ -102,6 +119,18 @@ mod tests {
         for states in [[(false, 1_000), (true, 1_000)], [(true, 1_000), (false, 1_000)]] {
             assert_eq!(doubts(states).await, Ok(Some(Doubts::UNCONFIRMED)));
         }
+    }
+
+    /// Under load, a proxy may give empty answers to everything.
+    #[tokio::test(start_paused = true)]
+    async fn a_state_without_any_account_shows_none_to_be_missing() {
+        let nodes = ScriptedNodes::new(|(_, path, _)| match path {
+            "walletsolidity/getaccount" => (200, json!({})),
+            _ => (200, fake::block(100, 1_000)),
+        });
+        let source = fake::source(&["one", "other"], &nodes, TronLimits::default());
+        let found = source.doubts_of_empty_lists(WALLET, 1_000, &options()).await;
+        assert_eq!(found, Ok(Some(Doubts::UNCONFIRMED)));
     }
 
     #[tokio::test(start_paused = true)]

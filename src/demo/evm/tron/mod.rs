@@ -238,6 +238,9 @@ impl Desk<'_> {
     /// An account that some transaction names.
     fn account(&self, solid: bool) -> Option<Value> {
         let account = account_of(&self.text("address")?)?;
+        if account == self.model.places().wrapped {
+            return Some(json!({"address": wire::text(&account), "type": "Contract"}));
+        }
         let wallet = self.model.wallet(&account)?;
         let first = self.model.transactions(&wallet, (0, self.head(solid))).next()?;
         let made = wire::millis(self.model, first.spot.height);
