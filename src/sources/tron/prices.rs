@@ -33,6 +33,12 @@ pub(super) struct References {
 }
 
 impl TronSource {
+    /// Whether a token is the wrapped coin or a stablecoin.
+    pub(super) fn is_reference(&self, token: &Account) -> bool {
+        let References { stables, wrapped, .. } = &self.inner.references;
+        wrapped == token || stables.contains(token)
+    }
+
     pub(crate) async fn native_prices(
         &self,
         at: &[Moment],

@@ -392,17 +392,19 @@ impl Reading {
 }
 
 impl Reading {
-    /// Whether transactions moved tokens of the wallet while the lists of these have no entry,
-    /// neither of it nor of an account that is used all the time: they may be empty for everyone.
+    /// Whether transactions moved tokens of the wallet while the lists of these have no entry of it:
+    /// tokens that every index lists, or any where the lists have no entry either of an account that
+    /// is used all the time, as they may be empty for everyone.
     fn lists_no_tokens(&self, txs: &[Transaction]) -> bool {
         let wallet = account(self.request.wallet);
+        let is_silent = self.source.is_silent(ListKind::Transfers);
         let moves = |log: &Log| match log.topics.as_slice() {
             [TRANSFER, from, to] => [from, to].iter().any(|end| end.ends_with(&wallet)),
             _ => false,
         };
+        let is_listed = |log: &Log| is_silent || self.source.is_reference(&log.address);
         !self.list_proof.shows_transfers
-            && txs.iter().any(|tx| tx.call.logs.iter().any(moves))
-            && self.source.is_silent(ListKind::Transfers)
+            && txs.iter().flat_map(|tx| &tx.call.logs).any(|log| moves(log) && is_listed(log))
     }
 }
 
