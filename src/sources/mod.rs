@@ -19,6 +19,7 @@ mod second_answers;
 mod server_reach;
 mod solana;
 mod source;
+mod spaced;
 mod symbol;
 mod tron;
 

@@ -17,6 +17,7 @@ use crate::rpc::{EndpointId, EndpointStatus, Pool};
 use crate::sources::ability::{Ability, AbilityKind, Offered};
 use crate::sources::page_sizes::PageSizes;
 use crate::sources::server_reach::ServerReach;
+use crate::sources::spaced::SpacedAnswers;
 
 /// Answers without calls, each `SPACING` after the one before, that show an index to list none.
 const ABSENCES_MIN: u32 = 3;
@@ -35,7 +36,7 @@ const UNPROVED_PAUSE: Duration = Duration::from_secs(300);
 pub(super) struct Abilities {
     calls: Mutex<HashMap<Discovery, CallsSeen>>,
     /// Blocks of which a gateway with traces gave none.
-    untraced: Mutex<BTreeMap<Height, CallsSeen>>,
+    untraced: Mutex<BTreeMap<Height, SpacedAnswers>>,
     /// The lowest block of which the gateway has shown traces.
     traces_from: Mutex<Option<Height>>,
     /// Whether a window of any gateway came with a trace, and whether one came without any although
@@ -85,25 +86,13 @@ impl IndexStart {
 #[derive(Debug, Default, Clone, Copy)]
 struct CallsSeen {
     has_worked: bool,
-    absences: u32,
-    first: Option<Instant>,
-    last: Option<Instant>,
+    absences: SpacedAnswers,
 }
 
 impl CallsSeen {
-    /// Counts an absence, unless the last one was a moment ago.
-    fn note_absence(&mut self) {
-        let now = Instant::now();
-        if self.last.is_none_or(|last| now.duration_since(last) >= SPACING) {
-            self.absences = self.absences.saturating_add(1);
-            self.first.get_or_insert(now);
-            self.last = Some(now);
-        }
-    }
-
-    fn is_lost(&self) -> bool {
-        let span = self.first.zip(self.last).map(|(first, last)| last.duration_since(first));
-        !self.has_worked || span.is_some_and(|span| span >= LOST_AFTER)
+    fn are_lost(&self) -> bool {
+        let time = if self.has_worked { LOST_AFTER } else { Duration::ZERO };
+        self.absences.are_enough(ABSENCES_MIN, time)
     }
 }
 
@@ -138,7 +127,7 @@ impl Abilities {
 
     /// Records an answer, neither error nor refusal, in which the way lists no calls.
     pub(super) fn note_no_calls(&self, kind: Discovery) {
-        lock(&self.calls).entry(kind).or_default().note_absence();
+        lock(&self.calls).entry(kind).or_default().absences.note(Instant::now(), SPACING);
     }
 
     pub(super) fn note_untraced(&self, height: Height) {
@@ -146,7 +135,7 @@ impl Abilities {
         if untraced.len() >= UNTRACED_MAX {
             untraced.clear();
         }
-        untraced.entry(height).or_default().note_absence();
+        untraced.entry(height).or_default().note(Instant::now(), SPACING);
     }
 
     pub(super) fn note_traced(&self, height: Height) {
@@ -186,19 +175,20 @@ impl Abilities {
     /// Whether repeated answers without contradiction show that the way lists no calls.
     pub(super) fn has_no_calls(&self, kind: Discovery) -> bool {
         self.is_traceless(kind)
-            || self.get(kind).is_some_and(|one| !one.has_worked && one.absences >= ABSENCES_MIN)
+            || self
+                .get(kind)
+                .is_some_and(|one| !one.has_worked && one.absences.count >= ABSENCES_MIN)
     }
 
     /// The same for recent answers; over a longer time if the way listed calls before.
     pub(super) fn shows_no_calls(&self, kind: Discovery) -> bool {
-        self.is_traceless(kind)
-            || self.get(kind).is_some_and(|one| one.absences >= ABSENCES_MIN && one.is_lost())
+        self.is_traceless(kind) || self.get(kind).is_some_and(|one| one.are_lost())
     }
 
     /// Whether at least one answer showed no calls, so that another way is tried first.
     pub(super) fn may_have_no_calls(&self, kind: Discovery) -> bool {
         self.is_traceless(kind)
-            || self.get(kind).is_some_and(|one| !one.has_worked && one.absences > 0)
+            || self.get(kind).is_some_and(|one| !one.has_worked && one.absences.count > 0)
     }
 
     fn get(&self, kind: Discovery) -> Option<CallsSeen> {
@@ -211,7 +201,7 @@ impl EvmSource {
     /// not shown the opposite.
     pub(super) fn may_list_calls(&self, block: Height) -> bool {
         let abilities = &self.inner.abilities;
-        let is_untraced = |seen: &CallsSeen| seen.absences >= ABSENCES_MIN;
+        let is_untraced = |seen: &SpacedAnswers| seen.count >= ABSENCES_MIN;
         let lacks_traces = || lock(&abilities.untraced).get(&block).is_some_and(is_untraced);
         self.inner.discovery.iter().any(|kind| {
             let is_bare = *kind == Discovery::Portal && lacks_traces();

@@ -6,12 +6,13 @@ use std::collections::HashMap;
 use tokio::time::Instant;
 
 use super::TronLimits;
-use super::offer::SpacedRefusals;
+use super::offer::show_absence;
 use super::seen::{SeenTx, TxPurpose};
 use crate::decode::evm::{Account, Log, NativeFlows};
 use crate::decode::tron::Transaction;
 use crate::domain::Height;
 use crate::rpc::EndpointId;
+use crate::sources::spaced::SpacedAnswers;
 
 /// Infos without a transfer that the list shows, after which the transaction counts as having none.
 const CUT_ANSWERS: u32 = 2;
@@ -33,7 +34,7 @@ pub(super) struct InternalGivers {
 struct Giver {
     has_given: bool,
     /// Answers without internal transactions although there are some.
-    lacked: SpacedRefusals,
+    lacked: SpacedAnswers,
     /// Transactions in a row for which all answers lacked them.
     bare: u32,
 }
@@ -45,7 +46,7 @@ impl InternalGivers {
         if has_given {
             giver.bare = 0;
         } else {
-            giver.lacked.note(Instant::now(), limits);
+            giver.lacked.note(Instant::now(), limits.lists_refusal_spacing);
         }
     }
 
@@ -60,7 +61,7 @@ impl InternalGivers {
     }
 
     pub(super) fn may_give(&self, id: EndpointId, limits: &TronLimits) -> bool {
-        let gives_none = |giver: &Giver| !giver.has_given && giver.lacked.are_enough(limits);
+        let gives_none = |giver: &Giver| !giver.has_given && show_absence(&giver.lacked, limits);
         !self.by.get(&id).is_some_and(gives_none)
     }
 

@@ -3,13 +3,13 @@
 //! other does not show what a wallet did.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::TronLimits;
 use super::list::ListKind;
 use crate::rpc::EndpointId;
+use crate::sources::spaced::SpacedAnswers;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListRefusal {
@@ -19,38 +19,18 @@ pub(super) enum ListRefusal {
     Other,
 }
 
-/// Refusals that count separately: one per `lists_refusal_spacing`.
-#[derive(Debug, Default)]
-pub(super) struct SpacedRefusals {
-    count: u32,
-    first_at: Option<Instant>,
-    last_at: Option<Instant>,
-}
-
-impl SpacedRefusals {
-    pub(super) fn note(&mut self, now: Instant, limits: &TronLimits) {
-        let is_apart = |at: Instant| now.duration_since(at) >= limits.lists_refusal_spacing;
-        if self.last_at.is_none_or(is_apart) {
-            self.count += 1;
-            self.first_at.get_or_insert(now);
-            self.last_at = Some(now);
-        }
-    }
-
-    pub(super) fn are_enough(&self, limits: &TronLimits) -> bool {
-        let span = self.first_at.zip(self.last_at);
-        let span = span.map_or(Duration::ZERO, |(first, last)| last.duration_since(first));
-        self.count >= limits.lists_refusals_min && span >= limits.lists_absent_after
-    }
+/// Whether there are enough refusals over a long enough time.
+pub(super) fn show_absence(refusals: &SpacedAnswers, limits: &TronLimits) -> bool {
+    refusals.are_enough(limits.lists_refusals_min, limits.lists_absent_after)
 }
 
 #[derive(Debug, Default)]
 struct ListOffer {
     has_worked: bool,
     refusals: u32,
-    absences: SpacedRefusals,
+    absences: SpacedAnswers,
     /// Refusals of any kind.
-    refused: SpacedRefusals,
+    refused: SpacedAnswers,
     paused_until: Option<Instant>,
 }
 
@@ -79,9 +59,9 @@ impl Offers {
             offer.refusals = offer.refusals.saturating_add(1);
             offer.paused_until = Some(now + pause);
         }
-        offer.refused.note(now, limits);
+        offer.refused.note(now, limits.lists_refusal_spacing);
         if how == ListRefusal::Absent {
-            offer.absences.note(now, limits);
+            offer.absences.note(now, limits.lists_refusal_spacing);
         }
     }
 
@@ -101,7 +81,7 @@ impl Offers {
         // Endpoints that have not answered about the list do not count: they may never return it.
         let is_refused = |kind: &ListKind| {
             let mut known = all.iter().filter_map(|id| self.by.get(&(*id, *kind))).peekable();
-            known.peek().is_some() && known.all(|offer| offer.refused.are_enough(limits))
+            known.peek().is_some() && known.all(|offer| show_absence(&offer.refused, limits))
         };
         let mut kinds = ListKind::BOTH.iter();
         ListKind::BOTH.iter().any(given) && kinds.all(|kind| given(kind) || !is_refused(kind))
@@ -116,7 +96,7 @@ impl Offers {
     pub(super) fn is_absent(&self, all: &[EndpointId], limits: &TronLimits) -> bool {
         let is_absent = |list: &(EndpointId, ListKind)| {
             let offer = self.by.get(list);
-            offer.is_some_and(|offer| !offer.has_worked && offer.absences.are_enough(limits))
+            offer.is_some_and(|offer| !offer.has_worked && show_absence(&offer.absences, limits))
         };
         let lack = |kind: &ListKind| all.iter().all(|id| is_absent(&(*id, *kind)));
         !all.is_empty() && ListKind::BOTH.iter().any(lack)
@@ -149,6 +129,8 @@ impl Offers {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const ONE: EndpointId = EndpointId(0);
