@@ -44,10 +44,17 @@ pub(super) fn whole(to: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Resul
         return Err(error);
     }
     // A link fails where a file of that name exists by now; a rename would replace it.
-    fs::hard_link(&partial, &target)?;
-    fs::remove_file(&partial)?;
+    match fs::hard_link(&partial, &target) {
+        Err(error) if has_no_links(&error) && !target.exists() => fs::rename(&partial, &target)?,
+        linked => linked.and_then(|()| fs::remove_file(&partial))?,
+    }
     folder.sync_all()?;
     Ok(fs::metadata(&target)?.len())
+}
+
+/// As FAT answers.
+fn has_no_links(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported)
 }
 
 /// Writes a copy in place of a file of that name.

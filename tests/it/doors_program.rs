@@ -341,12 +341,12 @@ fn a_backup_onto_an_existing_file_names_it() {
     );
     // Keys alone are those of a server that has stored nothing yet.
     let keys = place.path().join("fresh/keys.toml");
-    std::fs::create_dir(place.path().join("fresh")).unwrap();
-    std::fs::write(&keys, "").unwrap();
+    fs::create_dir(place.path().join("fresh")).unwrap();
+    fs::write(&keys, "").unwrap();
     let ran = place.run(&["backup", "fresh", "--data-dir", "data"]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("fresh/keys.toml exists"), "{}", ran.stderr);
-    assert_eq!(std::fs::read_dir(place.path().join("fresh")).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(place.path().join("fresh")).unwrap().count(), 1);
 }
 
 #[test]

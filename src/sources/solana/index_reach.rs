@@ -407,7 +407,7 @@ fn call(list: IndexedList, busy: &BusyAccount) -> Call {
 }
 
 #[derive(Deserialize)]
-struct FullPage {
+struct SlotPage {
     data: Vec<Slotted>,
 }
 
@@ -422,7 +422,7 @@ fn slots(list: IndexedList, raw: &RawValue) -> Option<Vec<Height>> {
             Some(wire::signatures(raw)?.into_iter().map(|entry| entry.slot).collect())
         }
         IndexedList::FullPages => {
-            let page: FullPage = serde_json::from_str(raw.get()).ok()?;
+            let page: SlotPage = serde_json::from_str(raw.get()).ok()?;
             Some(page.data.into_iter().map(|row| row.slot).collect())
         }
     }
@@ -512,8 +512,7 @@ mod tests {
         let read = |text: &str| {
             slots(IndexedList::FullPages, &RawValue::from_string(text.to_owned()).unwrap())
         };
-        let page =
-            r#"{"data": [{"slot": 7, "fee": 1e999, "err": null}, {"slot": 5}], "x": 1}"#;
+        let page = r#"{"data": [{"slot": 7, "fee": 1e999, "err": null}, {"slot": 5}], "x": 1}"#;
         assert_eq!(read(page), Some(vec![7, 5]));
         assert_eq!(read(r#"{"data": []}"#), Some(Vec::new()));
         for broken in [r#"{"data": [{"slot": -1}]}"#, r#"{"data": [{}]}"#, "{}", "null"] {

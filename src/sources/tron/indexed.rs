@@ -196,7 +196,7 @@ impl TronSource {
                     if matches!(shown.last(), Some(BusyAnswer::Nothing)) {
                         sleep(SILENT_APART).await;
                         let how = (nudge, self.longest_wait((*id, kind)));
-                        shown.push(self.busy_answer((*id, kind), account, how, &options).await);
+                        shown.push(self.busy_answer(kind, account, how, &options).await);
                     }
                 }
             }
@@ -212,7 +212,7 @@ impl TronSource {
     ) -> Vec<BusyAnswer> {
         let options = from_one(id, options);
         // Each query differs in parameters but not in its answer, so that no cache answers it.
-        let one = |nudge| self.busy_answer((id, kind), account, (nudge, wait), &options);
+        let one = |nudge| self.busy_answer(kind, account, (nudge, wait), &options);
         // An endpoint without the list is not queried for it again.
         let first = if self.is_new((id, kind)) { 1 } else { answers };
         let mut shown = join_all((0..first).map(one)).await;
@@ -226,7 +226,7 @@ impl TronSource {
 
     async fn busy_answer(
         &self,
-        (_, kind): (EndpointId, ListKind),
+        kind: ListKind,
         account: Address,
         (nudge, wait): (u64, Duration),
         options: &CallOptions,
@@ -322,6 +322,7 @@ impl TronSource {
             }
             // Its pages were waited for, however long they took.
             let slow = self.inner.pool.typical_latency(id).unwrap_or_default() * LATE_ANSWER;
+            let slow = slow.min(self.inner.limits.indexed_first_wait);
             let wait = self.longest_wait((id, kind)).max(slow);
             let round = self.look((id, kind), account, (answers, at, wait), options).await;
             if let Some(round) = round {
