@@ -44,10 +44,10 @@ fn locked(file: File, part: &Path) -> io::Result<Result<File, CliError>> {
     // A file system without locks has none of these errors.
     let is_open = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
     // A part that was finished since it was opened has the final name now, and a third call may
-    // have begun another one.
+    // have begun another one. A link in its place leads to a file that is none.
     let own = file.metadata()?;
     let is_same = |found: fs::Metadata| (found.dev(), found.ino()) == (own.dev(), own.ino());
-    let is_taken = is_open || !fs::metadata(part).is_ok_and(is_same);
+    let is_taken = is_open || !fs::symlink_metadata(part).is_ok_and(is_same);
     let wait = "another call writes it: wait for that one, or name another file";
     let taken = || CliError::plain(format!("{}: {wait}", part.display()));
     Ok(if is_taken { Err(taken()) } else { Ok(file) })
@@ -152,6 +152,8 @@ impl Write for Target {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -203,5 +205,17 @@ mod tests {
         assert!(locked(second, &part).unwrap().is_err());
         third.discard();
         assert_eq!(fs::read_to_string(&path).unwrap(), "first");
+    }
+
+    /// In a folder that others may write to.
+    #[test]
+    fn a_link_in_place_of_a_part_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other] = ["trades.csv", "other"].map(|name| folder.path().join(name));
+        fs::write(&other, "other").unwrap();
+        symlink(&other, with_suffix(&path, PART_SUFFIX)).unwrap();
+        assert!(Target::open(&Destination::File(path.clone())).is_err());
+        assert!(Target::reopen(&path, Synced::default()).is_err());
+        assert_eq!(fs::read_to_string(&other).unwrap(), "other");
     }
 }

@@ -213,7 +213,10 @@ impl Export {
             .map_err(|error| CliError::failed("the side file cannot be written", error))?;
         let fresh = with_suffix(side, ".new");
         let error = CliError::file("write", side);
-        fs::write(&fresh, text).map_err(&error)?;
+        // Not through a link, which leads elsewhere.
+        remove(&fresh)?;
+        let written = fs::File::create_new(&fresh).and_then(|mut file| file.write_all(&text));
+        written.map_err(&error)?;
         fs::rename(&fresh, side).map_err(error)?;
         self.saved_at = Instant::now();
         Ok(())
@@ -343,6 +346,18 @@ mod tests {
         noted.as_object_mut().unwrap().remove("crc").unwrap();
         fs::write(&side, noted.to_string()).unwrap();
         assert_eq!(again().unwrap().unwrap().written(), 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_checkpoint_is_not_written_through_a_link() {
+        let (temp, path, _, mut export) = noted(Format::Csv).await;
+        let (other, side) = (temp.path().join("other"), with_suffix(&path, RESUME_SUFFIX));
+        fs::write(&other, "other").unwrap();
+        std::os::unix::fs::symlink(&other, with_suffix(&side, ".new")).unwrap();
+        tokio::time::advance(CHECKPOINT_EVERY).await;
+        export.rows(vec![row()], "c2").unwrap();
+        assert_eq!(fs::read_to_string(&other).unwrap(), "other");
+        assert!(fs::read_to_string(&side).unwrap().contains("c2"));
     }
 
     /// Its last call reads no row at all.
