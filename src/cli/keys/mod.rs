@@ -20,7 +20,7 @@ use crate::domain::{Clock as _, UnixMillis, UnixSeconds};
 use crate::registry::Registry;
 use args::{CreateArgs, KeysCommand};
 use audit::Audit;
-use file::{FileTime, KeyTerms};
+use file::{FileTime, KeyTerms, ShownId};
 use store::KeyStore;
 
 pub(super) async fn run(
@@ -36,8 +36,7 @@ pub(super) async fn run(
         KeysCommand::Create(args) => create(args, &file, registry, now, &audit, out).await,
         KeysCommand::List { json } => list(*json, &file, now, out).await,
         KeysCommand::Revoke { id, json } => {
-            file.revoke(*id, now).await?;
-            audit.record("key revoked", &json!({ "key": id }));
+            revoke(*id, &file, now, &audit).await?;
             let line = if *json {
                 json!({"id": id, "revoked": true}).to_string()
             } else {
@@ -46,6 +45,17 @@ pub(super) async fn run(
             writeln!(out, "{line}").map_err(CliError::Output)
         }
     }
+}
+
+async fn revoke(
+    id: ShownId,
+    file: &KeyStore,
+    now: UnixMillis,
+    audit: &Audit,
+) -> Result<(), CliError> {
+    file.revoke(id, now).await?;
+    audit.record("key revoked", &json!({ "key": id }));
+    Ok(())
 }
 
 async fn create(
@@ -80,7 +90,12 @@ async fn create(
         let note = "It is shown only now; what is kept is its hash.";
         writeln!(out, "id   {}\nkey  {}\n{note}", created.id, created.key)
     };
-    written.map_err(CliError::Output)
+    let shown = written.and_then(|()| out.flush());
+    if shown.is_err() {
+        // Of a key that was not shown only the hash is left.
+        revoke(created.id, file, now, audit).await?;
+    }
+    shown.map_err(CliError::Output)
 }
 
 async fn list(
@@ -155,6 +170,8 @@ pub(super) fn unknown_chain(name: &str, registry: &Registry) -> CliError {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     #[test]
@@ -175,5 +192,39 @@ mod tests {
     fn an_empty_name_of_a_chain_is_seen_in_the_error() {
         let error = unknown_chain("", &Registry::embedded().unwrap()).report();
         assert!(error.contains("there is no chain \"\"; the chains are sol"), "{error}");
+    }
+
+    /// As of a full disk.
+    struct FullOutput;
+
+    impl Write for FullOutput {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_that_could_not_be_shown_is_revoked() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, registry) = (KeyStore::of_folder(folder.path()), Registry::embedded().unwrap());
+        let (audit, now) = (Audit::new(folder.path(), false), UnixMillis(1_000_000_000_000));
+        let args = CreateArgs {
+            name: None,
+            rate: None,
+            quota: None,
+            expires: None,
+            streams: None,
+            chains: Vec::new(),
+            json: false,
+        };
+        let made = create(&args, &file, &registry, now, &audit, &mut FullOutput).await;
+        assert!(matches!(made, Err(CliError::Output(_))));
+        let keys = file.list().await.unwrap();
+        let states: Vec<_> = keys.iter().map(|key| key.state(now)).collect();
+        assert_eq!(states, ["revoked"]);
     }
 }
