@@ -94,7 +94,7 @@ impl ClientRequest {
         require_private("--url", &base, insecure)?;
         let key =
             key.ok_or_else(|| CliError::Usage("--url needs --key or BLOTTER_KEY".to_owned()))?;
-        let (client, chain) = (Client::new(key.to_owned())?, chain.to_owned());
+        let (client, chain) = (Client::new(key)?, chain.to_owned());
         Ok(Self { base, client, chain, address, limit })
     }
 

@@ -35,7 +35,8 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(key: String) -> Result<Self, CliError> {
+    pub(super) fn new(key: &str) -> Result<Self, CliError> {
+        let key = checked_key(key)?;
         let transport = HttpTransport::with_system_roots()
             .map_err(|error| CliError::failed("the HTTP client cannot be started", error))?;
         Ok(Self { transport, key })
@@ -92,9 +93,27 @@ fn is_private(url: &ConfigUrl) -> bool {
     uri.scheme_str() == Some("https") || is_loopback || host == "localhost"
 }
 
+/// Without the line end that a key has where it was read from a file.
+fn checked_key(key: &str) -> Result<String, CliError> {
+    let key = key.trim();
+    if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(CliError::Usage("--key: it holds characters that no key has".to_owned()));
+    }
+    Ok(key.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_that_no_request_can_hold_is_refused_and_not_shown() {
+        assert_eq!(checked_key("blt_a-b\n").unwrap(), "blt_a-b");
+        for wrong in ["planted\nkey", "planted key", "plantedä"] {
+            let error = checked_key(wrong).unwrap_err().report();
+            assert!(error.contains("--key") && !error.contains("planted"), "{error}");
+        }
+    }
 
     #[test]
     fn plain_text_stays_on_this_machine() {
