@@ -51,6 +51,10 @@ fn a_route_over_accounts_in_no_table_is_found_by_its_steps() {
     // Most of what the last step gave stayed elsewhere.
     steps(31, 7, &[both[0].clone(), says(POOL_2, [31, 14])]).gives_none(None);
     steps(31, 6, &[both[0].clone(), says(POOL_2, [31, 13])]).gives(&ROWS);
+    // A token that keeps a tax; one that is the called contract.
+    let taxed = steps(31, 0, &[both.as_slice(), &[transfer(AAA, WALLET, AAA, 20)]].concat());
+    taxed.gives(&[('s', AAA, 520, None), ('b', BBB, 7, None)]);
+    steps(31, 0, &both).to(BBB).gives_none(None);
     // A share was minted for the inner token.
     let share = transfer(CCC, ZERO, OTHER, 3);
     steps(31, 0, &[both.as_slice(), &[share]].concat()).gives_none(None);

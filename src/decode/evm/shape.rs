@@ -47,17 +47,15 @@ pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Option<Vec<Leg>> {
             && has_counterparty(scene.ledger, scene.wallet, gave, got)
             && scene.tx.logs.iter().any(|log| confirms(scene.ledger, log, gave, got))
     };
-    let wrapped = scene.ledger.wrapped;
+    let (wrapped, both) = (scene.ledger.wrapped, [gave, got]);
+    let plain = || both.iter().all(|part| is_plain(scene.ledger, part));
     let found = unknown
         && scene.acts()
         && !is_fixed_rate(gave.units, got.units)
         && scene.ledger.uniques.is_empty()
-        && [gave, got]
-            .iter()
-            .all(|part| is_plain(scene.ledger, &to, part) && is_indexed(scene, part))
+        && both.iter().all(|part| part.token != Some(to) && is_indexed(scene, part))
         && !any_minted(scene.ledger)
-        && (direct()
-            || is_for_coin(scene, gave, got)
+        && (plain() && (direct() || is_for_coin(scene, gave, got))
             || counterparties::connect(scene, gave.amount(wrapped), got.amount(wrapped)));
     found.then(|| own.legs.clone())
 }
@@ -103,13 +101,11 @@ fn moved_coin(ledger: &Ledger, wallet: &Account) -> bool {
     ledger.moves.iter().any(coin)
 }
 
-/// Whether a token is plain: neither the called contract, nor moved from or to its own contract as
-/// shares and claims are.
-fn is_plain(ledger: &Ledger, to: &Account, part: &Part) -> bool {
+/// Whether a token is plain: not moved from or to its own contract as shares and claims are.
+fn is_plain(ledger: &Ledger, part: &Part) -> bool {
     let Some(token) = part.token else { return true };
     let own = |m: &Move| m.from == token || m.to == token;
-    let mut moves = ledger.moves.iter().filter(|m| m.asset == Asset::Token(token));
-    token != *to && !moves.any(own)
+    !ledger.moves.iter().any(|m| m.asset == Asset::Token(token) && own(m))
 }
 
 /// Whether a token's transfers are indexed as ERC-20 requires. The first NFTs, like a few tokens of
