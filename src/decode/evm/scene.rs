@@ -129,9 +129,9 @@ impl<'a> Scene<'a> {
             !one.is_wallets && one.other(asset).is_some_and(|other| self.swapped(other))
         };
         let inside = || self.wrapped().any(|[inner, outer]| inner == asset && self.swapped(outer));
-        let around = || self.wrapped().any(|[inner, outer]| outer == asset && self.swapped(inner));
-        let wraps = self.is_wrapper(asset) && around();
-        self.swapped(asset) || self.conversions.iter().any(on_route) || inside() || wraps
+        let wraps = |[inner, outer]: [Asset; 2]| outer == asset && self.swapped(inner);
+        let around = || self.is_wrapper(asset) && self.wrapped().any(wraps);
+        self.swapped(asset) || self.conversions.iter().any(on_route) || inside() || around()
     }
 
     /// Whether a token is nothing but another one, wrapped.
