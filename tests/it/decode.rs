@@ -117,8 +117,8 @@ fn explained_rent(tx: &Tx) -> [Option<u64>; 2] {
     })
 }
 
-/// A router's authority has an account that is made with rent and SOL at once, at a rate that nothing
-/// else in the transaction states.
+/// A router's authority has an account that is made with rent and SOL at once, at a rate that
+/// nothing else in the transaction states.
 #[test]
 fn rent_of_a_routers_account_is_no_price_at_any_rate() {
     for (rate, rest) in [(6_960, 0), (5_080, 0), (5_080, 1_000)] {

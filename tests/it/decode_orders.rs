@@ -7,6 +7,7 @@ use crate::support::solana::{RENT, Tx, WSOL};
 
 const LIMIT_V2: &str = "j1o2qRpjcyUwEvwtcfhEQefh773ZgjxcVRry7LDqg5X";
 const DCA: &str = "DCA265Vj8a9CEuX1eb1LWRnDT7uK6q1xMipnNyatn23M";
+const KAMINO: &str = "LiMoM9rMhrdYrfzUCxQppvxCSG1FcrUK9G8uLq4A1GF";
 const VALUE_AVERAGE: &str = "VALaaymxQh2mNy2trH9jUqHT1mTow76wpTcGmSWSwJe";
 const MINT_RENT: u64 = (128 + 372) * 6_960;
 
@@ -364,6 +365,33 @@ fn the_smaller_of_two_fills_is_no_fee_of_the_larger_one() {
             (Side::Buy, "WIF", units, None, "Raydium AMM v4"),
         ];
         check(&tx, maker, &expected);
+    }
+}
+
+/// One authority holds what all makers sell (Kamino's orders); each call names its maker.
+#[test]
+fn two_orders_at_one_owner_are_each_their_makers() {
+    for (second, flash) in [("USDC", false), ("EURC", false), ("USDC", true)] {
+        let mut tx = Tx::new("taker");
+        tx.account("vault USDC", "USDC", "authority", 900).account("t USDC", "USDC", "taker", 0);
+        tx.account("vault EURC", "EURC", "authority", 900).account("t EURC", "EURC", "taker", 0);
+        tx.account("t wif", "WIF", "taker", 900);
+        tx.account("wif 1", "WIF", "one", 0).account("wif 2", "WIF", "two", 0);
+        for (maker, sold, gave, wif, got) in
+            [("one", "USDC", 160, "wif 1", 80), ("two", second, 50, "wif 2", 20)]
+        {
+            let [vault, taken] = [format!("vault {sold}"), format!("t {sold}")];
+            let accounts = ["taker", maker, "authority", maker, &vault, &taken, "t wif", wif];
+            tx.call(KAMINO, &accounts, &[1]).transfer(2, &vault, &taken, "authority", gave);
+            if flash {
+                tx.call(KAMINO, &accounts, &[2]);
+            }
+            tx.transfer(2, "t wif", wif, "taker", got);
+        }
+        for (maker, sold, gave, got) in [("one", "USDC", 160, 80), ("two", second, 50, 20)] {
+            let row = |side, mint, units| (side, mint, units, None, "Kamino Limit Order");
+            check(&tx, maker, &[row(Side::Sell, sold, gave), row(Side::Buy, "WIF", got)]);
+        }
     }
 }
 

@@ -75,10 +75,21 @@ fn for_maker(
         return None;
     }
     let mut lost = Net::default();
+    let named: Vec<usize> = calls.iter().copied().filter(|at| names(scene, ledger, *at)).collect();
+    let sells = |held: &Net| held.assets().any(|(asset, sum)| sum < 0 && !got.contains(&asset));
     for order in &orders {
-        lost.merge(&held_by(scene, ledger, calls, order));
+        // One owner may hold what several makers sell. A call that names the maker, and in which it
+        // sells, is its own; others may lend what it sells.
+        let own = Some(held_by(scene, ledger, &named, order)).filter(sells);
+        lost.merge(&own.unwrap_or_else(|| held_by(scene, ledger, calls, order)));
     }
     swap_of(net, &lost)
+}
+
+/// Whether a call was given an account of the wallet.
+fn names(scene: &Scene<'_>, ledger: &Ledger, call: usize) -> bool {
+    let accounts = scene.instruction(call).map(|call| scene.tx.accounts_of(call));
+    accounts.unwrap_or_default().iter().any(|account| ledger.is_own(Some(*account)))
 }
 
 /// Whether an escrow's owner lost what the wallet sells and received nothing else, unlike a pool.
