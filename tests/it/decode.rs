@@ -531,6 +531,20 @@ fn what_a_bot_sends_to_itself_is_outside_the_swap() {
     check(&unknown, "w", &[(Side::Buy, "BONK", 1_000, Some(40_000_000), "Pump.fun")]);
 }
 
+/// What a bot takes for a purchase may pass through two of its accounts; what it shares with others
+/// is its fee.
+#[test]
+fn what_reaches_a_venue_by_two_accounts_is_the_price() {
+    let mut tx = Tx::new("w");
+    tx.account("w bonk", "BONK", "w", 0).account("c bonk", "BONK", "curve", 5_000);
+    tx.call("some bot", &["w", "vault", "user", "curve", "c bonk", "w bonk", "bot"], &[1]);
+    tx.pay(2, "w", "vault", 40_400_000).pay(2, "vault", "user", 40_000_000);
+    tx.inner(2, PUMP, &["user", "curve", "c bonk", "w bonk"], &[102]);
+    tx.pay(3, "user", "curve", 40_000_000).transfer(3, "c bonk", "w bonk", "curve", 1_000);
+    tx.pay(2, "w", "bot", 7_000).pay(2, "bot", "referrer", 3_000);
+    check(&tx, "w", &[(Side::Buy, "BONK", 1_000, Some(40_400_000), "Pump.fun")]);
+}
+
 /// A router of the tables exchanges at a curve that is not in them: what the curve takes is the price,
 /// unlike what the router sends, what a call without tokens keeps, and what a router between takes.
 #[test]

@@ -188,13 +188,30 @@ impl Scene<'_> {
         }
         // A payment in a router's own frame is a fee outside the swap, unless its receiver passes
         // the lamports on to a venue.
-        !ledger.flows.iter().any(|other| {
-            other.asset == Asset::Native
-                && other.from == Some(to)
-                && other.amount > 0
-                && (self.leaf(other.instruction).is_some()
-                    || other.to.is_some_and(|to| ledger.account(to).wrapped))
-        })
+        !self.passes_on(ledger, flow.instruction, to)
+    }
+
+    /// Whether an account passes lamports on to a venue or wraps them, also by way of others in the
+    /// group of the instruction that pays it.
+    fn passes_on(&self, ledger: &Ledger, paid_at: usize, account: u8) -> bool {
+        let group = self.groups.iter().find(|group| group.contains(&paid_at));
+        let (mut reached, mut next) = (vec![account], 0);
+        while let Some(from) = reached.get(next).copied() {
+            next += 1;
+            let spends = |flow: &&Flow| {
+                flow.asset == Asset::Native && flow.from == Some(from) && flow.amount > 0
+            };
+            for flow in ledger.flows.iter().filter(spends) {
+                let wraps = flow.to.is_some_and(|to| ledger.account(to).wrapped);
+                if wraps || self.leaf(flow.instruction).is_some() {
+                    return true;
+                }
+                let inside = group.is_some_and(|group| group.contains(&flow.instruction));
+                let other = flow.to.filter(|to| inside && !ledger.is_own(Some(*to)));
+                reached.extend(other.filter(|to| !reached.contains(to)));
+            }
+        }
+        false
     }
 
     /// Whether an aggregator sends more of a swap's proceeds to a receiver that its caller names
