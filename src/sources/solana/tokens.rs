@@ -49,7 +49,10 @@ impl SolanaSource {
                 accounts.into_iter().map(|account| account?.bytes()).collect();
             for (mint, pair) in group.iter().zip(data.chunks(2)) {
                 let [account, metadata] = pair else { continue };
-                metas.push(meta(*mint, account.as_deref(), metadata.as_deref()));
+                let (account, metadata) = (account.as_deref(), metadata.as_deref());
+                if !names_another(*mint, account, metadata) {
+                    metas.push(meta(*mint, account, metadata));
+                }
             }
         }
         Ok(metas)
@@ -74,6 +77,16 @@ fn meta(mint: Address, account: Option<&[u8]>, metadata: Option<&[u8]>) -> Token
         .and_then(|data| symbol(data, EXTENSION_NAME_OFFSET))
         .or_else(|| metadata.and_then(|data| symbol(data, METAPLEX_NAME_OFFSET)));
     TokenMeta { mint, symbol, decimals }
+}
+
+/// Whether the metadata are those of another mint: a proxy may give the answer to another request.
+fn names_another(mint: Address, account: Option<&[u8]>, metadata: Option<&[u8]>) -> bool {
+    let extension = account.and_then(metadata_extension);
+    let both = [(extension, EXTENSION_NAME_OFFSET), (metadata, METAPLEX_NAME_OFFSET)];
+    both.into_iter().any(|(data, names_at)| {
+        let before_names = data.and_then(|data| data.get(..names_at));
+        before_names.is_some_and(|data| !data.ends_with(mint.bytes()))
+    })
 }
 
 /// The metadata among a Token-2022 mint's extensions.
@@ -149,7 +162,7 @@ mod tests {
 
     #[test]
     fn reads_both_layouts_and_cleans_the_symbol() {
-        let mint = Address::Solana([1; 32]);
+        let mint = Address::Solana([4; 32]);
         let plain = [0_u8; 44].into_iter().chain([9, 1]).chain([0; 36]).collect::<Vec<u8>>();
         let padded = named(65, "Bonk\0\0\0", " BO\u{7}NK\0\0\0");
         let known = meta(mint, Some(&plain), Some(&padded));
@@ -159,5 +172,11 @@ mod tests {
         assert_eq!(known, TokenMeta { mint, symbol: Some("NEW".into()), decimals: Some(6) });
         let unknown = TokenMeta { mint, symbol: None, decimals: None };
         assert_eq!(meta(mint, None, Some(&[4; 70])), unknown);
+        let other = Address::Solana([1; 32]);
+        for (account, metadata) in [(&plain, Some(&padded[..])), (&newer, None)] {
+            let names_another =
+                [mint, other].map(|mint| names_another(mint, Some(account), metadata));
+            assert_eq!(names_another, [false, true]);
+        }
     }
 }
