@@ -1,4 +1,4 @@
-//! ReadyLimit chunks of raw transactions into rows: decode, then enrich; the caller stores them.
+//! Turns chunks of raw transactions into rows: decode, then enrich; the caller stores them.
 
 use std::collections::HashSet;
 
