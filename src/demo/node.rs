@@ -367,7 +367,7 @@ impl DemoNode {
         } else if fault.null_result || nulled {
             Ok(b"null".to_vec())
         } else {
-            let (method, twist) = (entry.method.as_ref(), fault);
+            let (method, twist) = (entry.method.as_ref(), fault.twist);
             let reply = service.call(options, RpcCall { method, params, twist });
             let is_bare = fault.bare_receipts && entry.method == "eth_getTransactionReceipt";
             let reply = if is_bare { reply.map(without_logs) } else { reply };

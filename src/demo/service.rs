@@ -131,9 +131,9 @@ impl Service {
         &self,
         options: &Options,
         request: &DemoRequest<'_>,
-        twist: CallFaults,
+        fault: CallFaults,
     ) -> HttpAnswer {
-        let busy = twist.busy;
+        let CallFaults { busy, twist, .. } = fault;
         let &DemoRequest { path, query, body, .. } = request;
         match (self, options) {
             (Self::Explorer(_), Options::Explorer(_)) if busy => {
@@ -156,7 +156,7 @@ impl Service {
                 let query = parameters(query);
                 let body = serde_json::from_slice(body).unwrap_or_default();
                 let request = tron::HttpRequest { path, query, body };
-                let (status, answer) = tron::answer(model, options, &request, twist);
+                let (status, answer) = tron::answer(model, options, &request, fault);
                 HttpAnswer::json(status, &answer)
             }
             (_, _) => HttpAnswer::new(404, "text/plain", "Not found"),

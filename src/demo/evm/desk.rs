@@ -9,7 +9,7 @@ use super::options::NodeOptions;
 use super::places::MULTICALL3;
 use super::tx::Arg;
 use super::wire;
-use crate::demo::faults::CallFaults;
+use crate::demo::faults::Twist;
 use crate::demo::mix;
 use crate::demo::rpc::DemoError;
 use crate::domain::{Account, Height, Word};
@@ -22,7 +22,7 @@ pub(super) struct Desk<'a> {
     /// The newest block of this answer, and the last final one.
     pub(super) newest: Height,
     pub(super) last: Height,
-    pub(super) twist: CallFaults,
+    pub(super) twist: Twist,
 }
 
 pub(super) type CallResult = Result<Value, DemoError>;

@@ -8,7 +8,7 @@ use super::coins::Coin;
 use super::model::{EvmModel, PlacedTx};
 use super::tx::{Frame, Op};
 use super::{references, wire};
-use crate::demo::faults::CallFaults;
+use crate::demo::faults::Twist;
 use crate::demo::rpc::set;
 use crate::domain::{Account, Height, Units, defaults};
 
@@ -52,10 +52,10 @@ pub(in crate::demo) fn answer(
     model: &EvmModel,
     options: &ExplorerOptions,
     query: &HashMap<String, String>,
-    twist: CallFaults,
+    twist: Twist,
 ) -> Value {
     let text = |name: &str| query.get(name).map_or("", String::as_str);
-    let head = model.newest().saturating_sub(options.lag).saturating_sub(twist.behind());
+    let head = model.newest().saturating_sub(options.lag).saturating_sub(twist.head_back);
     let list = match (text("module"), text("action")) {
         ("account", "txlist") => AccountList::Transactions,
         ("account", "tokentx") => AccountList::Tokens,

@@ -108,7 +108,7 @@ pub(super) fn answer(
     node: &NodeOptions,
     RpcCall { method, params, twist }: RpcCall<'_>,
 ) -> CallReply {
-    let behind = node.lag.saturating_add(twist.behind());
+    let behind = node.lag.saturating_add(twist.head_back);
     let newest = model.newest().saturating_sub(behind);
     let last = model.head().saturating_sub(behind);
     let desk = Desk { model, node, params, newest, last, twist };

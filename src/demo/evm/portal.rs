@@ -11,7 +11,7 @@ use super::places::Made;
 use super::script::WalletHistory;
 use super::tx::{Frame, LogFilter, Op};
 use super::{references, wire};
-use crate::demo::faults::CallFaults;
+use crate::demo::faults::Twist;
 use crate::demo::rpc::{HttpAnswer, set};
 use crate::demo::timeline::Spot;
 use crate::domain::{Account, Height, Word, defaults};
@@ -41,9 +41,9 @@ pub(in crate::demo) fn answer(
     options: &PortalOptions,
     path: &str,
     body: &[u8],
-    twist: CallFaults,
+    twist: Twist,
 ) -> HttpAnswer {
-    let behind = options.lag.saturating_add(twist.behind());
+    let behind = options.lag.saturating_add(twist.head_back);
     let newest = model.newest().saturating_sub(behind);
     let last = model.head().saturating_sub(behind);
     match path.rsplit('/').next().unwrap_or_default() {
@@ -59,7 +59,7 @@ pub(in crate::demo) fn answer(
             reply(200, metadata.to_string())
         }
         // The gateway has the blocks, and claims that it does not.
-        "finalized-stream" | "stream" if twist.empty_page => reply(204, ""),
+        "finalized-stream" | "stream" if twist.empty => reply(204, ""),
         "finalized-stream" => stream(model, options, body, last, twist).unwrap_or_else(|bad| bad),
         "stream" => stream(model, options, body, newest, twist).unwrap_or_else(|bad| bad),
         _ => reply(404, "Not found"),
@@ -122,7 +122,7 @@ fn stream(
     options: &PortalOptions,
     body: &[u8],
     head: Height,
-    twist: CallFaults,
+    twist: Twist,
 ) -> Result<HttpAnswer, HttpAnswer> {
     let (query, (low, high)) = asked(body, "evm", (options.first, head))?;
     let mut picks = picks(&query).map_err(bad)?;
@@ -162,7 +162,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// What is to be shown, after faults.
-    fn found(&self, twist: CallFaults) -> Vec<(Spot, Parts)> {
+    fn found(&self, twist: Twist) -> Vec<(Spot, Parts)> {
         let mut found = self.matches();
         // Histories are made apart from one another. At one place stands one transaction: that of
         // whom is asked for first.

@@ -17,7 +17,7 @@ pub(super) use memory::FaultMemory;
 pub use refusal::Refusal;
 pub(super) use refusal::tron_too_often;
 pub(super) use request::{RequestFault, TOO_MANY};
-pub(super) use twist::{CallFaults, RpcCall, reordered, without_logs, without_members};
+pub(super) use twist::{CallFaults, RpcCall, Twist, reordered, without_logs, without_members};
 
 /// A rate, in thousandths of requests (or of calls, where stated).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
@@ -180,5 +180,30 @@ impl Faults {
         ];
         let is_of = |tx: TxId| id.and_then(Value::as_str) == Some(tx.to_string().as_str());
         self.fails_on.is_some_and(is_of) && LOOK_UPS.contains(&method)
+    }
+
+    /// The faults of one call of a request.
+    pub(super) fn call(&self, dice: &mut Dice) -> CallFaults {
+        let salt = dice.next();
+        CallFaults {
+            wrong_id: self.wrong_id.hits(dice),
+            null_result: self.null_result.hits(dice),
+            busy: self.busy.hits(dice),
+            twist: Twist {
+                duplicate: self.duplicate.hits(dice),
+                lose: self.lost.hits(dice),
+                empty: self.empty_page.hits(dice),
+                flip: self.flipped_order.hits(dice).then_some(salt),
+                head_back: if self.head_back.hits(dice) { self.head_back_slots } else { 0 },
+                cut: self.lost_cursor.hits(dice),
+                short: self.short_page.hits(dice).then_some(salt),
+                empty_logs: self.empty_logs.hits(dice),
+                short_logs: self.short_logs.hits(dice).then_some(salt),
+                flip_logs: self.flipped_logs.hits(dice).then_some(salt),
+                short_list: self.short_list.hits(dice).then_some(salt),
+            },
+            null_tokens: self.null_tokens.hits(dice),
+            bare_receipts: self.bare_receipts.hits(dice),
+        }
     }
 }

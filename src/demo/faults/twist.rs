@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::Faults;
 use crate::demo::mix::{self, Dice};
 
 /// With transient faults, so many answers to a question are correct after a false one.
@@ -10,21 +9,11 @@ const SPARED: u32 = 3;
 /// Minimum of entries of a page that ends early.
 const SHORT_MIN: usize = 5;
 
-impl CallFaults {
-    /// Slots by which the head is behind once.
-    pub(in crate::demo) fn behind(self) -> u64 {
-        if self.head_back { self.slots } else { 0 }
-    }
-
-    /// By which the transactions of a slot are ordered instead of by their position.
-    pub(in crate::demo) fn flip(self) -> Option<u64> {
-        self.flipped_order.then_some(self.salt)
-    }
-
-    fn shorten<T>(self, is_short: bool, list: &mut Vec<T>) {
-        if is_short {
-            list.truncate(usize::try_from(self.salt % 1_000).unwrap_or(0) * list.len() / 1_000);
-        }
+impl Twist {
+    /// Whether the answer is false without any sign of it.
+    fn is_silent(self) -> bool {
+        let left_out = self.lose || self.cut || self.empty || self.empty_logs;
+        left_out || self.short.or(self.short_logs).or(self.short_list).is_some()
     }
 
     /// Omits events: all of them, or those after the first ones.
@@ -32,32 +21,30 @@ impl CallFaults {
         if self.empty_logs {
             logs.clear();
         }
-        self.shorten(self.short_logs, logs);
+        shorten(self.short_logs, logs);
     }
 
     /// The answer to a query of events: reduced, and reordered.
     pub(in crate::demo) fn events(self, mut logs: Vec<Value>) -> Value {
         self.omit_logs(&mut logs);
-        if self.flipped_logs {
-            logs.sort_by_cached_key(|log| mix::digest(self.salt, log.to_string().as_bytes()));
+        if let Some(salt) = self.flip_logs {
+            logs.sort_by_cached_key(|log| mix::digest(salt, log.to_string().as_bytes()));
         }
         logs.into()
     }
 
     /// Empties a page of account lists, or ends it early.
     pub(in crate::demo) fn omit_rows<T>(self, rows: &mut Vec<T>) {
-        if self.empty_page {
+        if self.empty {
             rows.clear();
         }
-        self.shorten(self.short_list, rows);
+        shorten(self.short_list, rows);
     }
 
     /// Ends a page early; returns whether it did.
     pub(in crate::demo) fn end_early<T>(self, page: &mut Vec<T>) -> bool {
-        if !self.short_page || page.len() <= SHORT_MIN {
-            return false;
-        }
-        let dice = &mut Dice::new(self.salt, &[]);
+        let Some(salt) = self.short.filter(|_| page.len() > SHORT_MIN) else { return false };
+        let dice = &mut Dice::new(salt, &[]);
         let least = u64::try_from(SHORT_MIN).unwrap_or(u64::MAX);
         let most = u64::try_from(page.len() - 1).unwrap_or(u64::MAX);
         page.truncate(usize::try_from(dice.range(least, most)).unwrap_or(SHORT_MIN));
@@ -71,7 +58,7 @@ impl CallFaults {
         height: impl Fn(&T) -> u64,
         digest: impl Fn(&T) -> u64,
     ) {
-        let Some(salt) = self.flip() else { return };
+        let Some(salt) = self.flip else { return };
         for block in rows.chunk_by_mut(|one, next| height(one) == height(next)) {
             block.sort_by_key(|row| mix::hash(salt, &[digest(row)]));
         }
@@ -86,9 +73,15 @@ impl CallFaults {
 
     /// Loses the first row of a page, where the page before could have had it.
     pub(in crate::demo) fn lose_first<T>(self, rows: &mut Vec<T>, is_edge: impl Fn(&T) -> bool) {
-        if self.lost && rows.first().is_some_and(is_edge) {
+        if self.lose && rows.first().is_some_and(is_edge) {
             rows.remove(0);
         }
+    }
+}
+
+fn shorten<T>(salt: Option<u64>, list: &mut Vec<T>) {
+    if let Some(salt) = salt {
+        list.truncate(usize::try_from(salt % 1_000).unwrap_or(0) * list.len() / 1_000);
     }
 }
 
@@ -157,57 +150,78 @@ fn erase(value: &mut Value, names: &[&str]) {
     }
 }
 
-/// Declares the faults of single answers, each by the name of its rate.
-macro_rules! call_faults {
-    ($($name:ident,)*) => {
-        /// The faults of one answer, as [`Faults`] explains them.
-        #[derive(Debug, Clone, Copy)]
-        #[expect(clippy::struct_excessive_bools, reason = "what goes wrong, each by itself")]
-        pub(in crate::demo) struct CallFaults {
-            /// Selects orders, and places at which lists end.
-            salt: u64,
-            slots: u64,
-            $(pub(in crate::demo) $name: bool,)*
-        }
-
-        impl Faults {
-            /// The faults of one call of a request.
-            pub(in crate::demo) fn call(&self, dice: &mut Dice) -> CallFaults {
-                let salt = dice.next();
-                CallFaults { salt, slots: self.head_back_slots, $($name: self.$name.hits(dice),)* }
-            }
-        }
-
-        impl CallFaults {
-            /// The names of what goes wrong.
-            pub(in crate::demo) fn hits(&self) -> impl Iterator<Item = &'static str> {
-                let hits = [$((stringify!($name), self.$name),)*];
-                hits.into_iter().filter(|(_, hit)| *hit).map(|(name, _)| name)
-            }
-        }
-    };
-}
-
-// Their order is that of the draws.
-call_faults! {
-    wrong_id, null_result, busy, duplicate, lost, empty_page, flipped_order, head_back,
-    lost_cursor, short_page, empty_logs, short_logs, flipped_logs, short_list, null_tokens,
-    bare_receipts,
-}
-
 impl CallFaults {
+    /// The names of what goes wrong.
+    pub(in crate::demo) fn hits(&self) -> impl Iterator<Item = &'static str> {
+        let twist = self.twist;
+        let hits = [
+            ("wrong_id", self.wrong_id),
+            ("null_result", self.null_result),
+            ("busy", self.busy),
+            ("duplicate", twist.duplicate),
+            ("lost", twist.lose),
+            ("empty_page", twist.empty),
+            ("flipped_order", twist.flip.is_some()),
+            ("head_back", twist.head_back > 0),
+            ("lost_cursor", twist.cut),
+            ("short_page", twist.short.is_some()),
+            ("empty_logs", twist.empty_logs),
+            ("short_logs", twist.short_logs.is_some()),
+            ("flipped_logs", twist.flip_logs.is_some()),
+            ("short_list", twist.short_list.is_some()),
+            ("null_tokens", self.null_tokens),
+            ("bare_receipts", self.bare_receipts),
+        ];
+        hits.into_iter().filter(|(_, hit)| *hit).map(|(name, _)| name)
+    }
+
     /// Suppresses a silently false answer for some answers after one to the same question.
     pub(in crate::demo) fn spare(&mut self, spared: &mut u32) {
-        let pages = [&mut self.lost, &mut self.lost_cursor, &mut self.empty_page];
-        let short = [&mut self.short_page, &mut self.short_logs, &mut self.short_list];
-        let mut silent = pages.into_iter().chain(short).chain([&mut self.empty_logs]);
         if *spared > 0 {
             *spared -= 1;
-            silent.for_each(|fault| *fault = false);
-        } else if silent.any(|fault| *fault) {
+            let Twist { flip, head_back, duplicate, flip_logs, .. } = self.twist;
+            self.twist = Twist { head_back, flip, duplicate, flip_logs, ..Twist::default() };
+        } else if self.twist.is_silent() {
             *spared = SPARED;
         }
     }
+}
+
+/// Faults of the content of one answer.
+#[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "what goes wrong, each by itself")]
+pub(in crate::demo) struct Twist {
+    /// Slots by which the head is behind once.
+    pub(in crate::demo) head_back: u64,
+    /// Orders the transactions of a slot by this salt instead of by their position.
+    pub(in crate::demo) flip: Option<u64>,
+    /// Repeats the first entry of a page, or omits it where it shares the slot of the last entry of
+    /// the page before.
+    pub(in crate::demo) duplicate: bool,
+    pub(in crate::demo) lose: bool,
+    /// A page that ends early without a cursor.
+    pub(in crate::demo) cut: bool,
+    /// An empty page in place of a full one.
+    pub(in crate::demo) empty: bool,
+    /// A page that ends early, at a place derived from the salt.
+    pub(in crate::demo) short: Option<u64>,
+    /// Events omitted silently, and reordered by a salt.
+    pub(in crate::demo) empty_logs: bool,
+    pub(in crate::demo) short_logs: Option<u64>,
+    pub(in crate::demo) flip_logs: Option<u64>,
+    /// A page of account lists that ends early without a sign.
+    pub(in crate::demo) short_list: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "what goes wrong, each by itself")]
+pub(in crate::demo) struct CallFaults {
+    pub(in crate::demo) wrong_id: bool,
+    pub(in crate::demo) null_result: bool,
+    pub(in crate::demo) busy: bool,
+    pub(in crate::demo) null_tokens: bool,
+    pub(in crate::demo) bare_receipts: bool,
+    pub(in crate::demo) twist: Twist,
 }
 
 /// One call of a JSON-RPC interface, with the faults of its answer.
@@ -215,5 +229,5 @@ impl CallFaults {
 pub(in crate::demo) struct RpcCall<'a> {
     pub(in crate::demo) method: &'a str,
     pub(in crate::demo) params: &'a [Value],
-    pub(in crate::demo) twist: CallFaults,
+    pub(in crate::demo) twist: Twist,
 }

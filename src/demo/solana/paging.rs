@@ -39,7 +39,7 @@ impl Desk<'_> {
         let before = options.text("before").map(signature).transpose()?;
         let until = options.text("until").map(signature).transpose()?;
         let page = match self.model.subject(&key) {
-            _ if self.twist.empty_page => Vec::new(),
+            _ if self.twist.empty => Vec::new(),
             _ if is_busy(&key) => self.busy_page(listed, before, limit),
             Some(subject) => self.page(&subject, listed, before, until, limit),
             None => Vec::new(),
@@ -82,7 +82,7 @@ impl Desk<'_> {
             let Some(slot) = slot.filter(|slot| kept.contains(slot)) else { return Vec::new() };
             edge = Some((before, slot));
             let own = found.filter(|(_, number, spot, _)| wallet.spot(*number) == Some(*spot));
-            let behind = match own.filter(|_| !self.twist.flipped_order) {
+            let behind = match own.filter(|_| self.twist.flip.is_none()) {
                 Some((_, number, ..)) => number,
                 None => wallet.count_at(slot),
             };
@@ -98,7 +98,7 @@ impl Desk<'_> {
                 && Some(entry.signature) != until
                 && entry.spot.height >= self.node.first_available
         });
-        let lost = usize::from(self.twist.lost);
+        let lost = usize::from(self.twist.lose);
         let mut page: Vec<ListEntry> = kept.take(limit + lost).collect();
         // Nodes lose siblings of the cursor's slot, not whole slots.
         let is_edge = |first: &ListEntry| edge.is_some_and(|(_, slot)| slot == first.spot.height);
@@ -118,7 +118,7 @@ impl Desk<'_> {
         edge: Option<([u8; 64], Height)>,
     ) -> Box<dyn Iterator<Item = ListEntry>> {
         let entries = self.model.entries(subject, below);
-        let Some(salt) = self.twist.flip() else {
+        let Some(salt) = self.twist.flip else {
             let skip = edge.map(|(signature, slot)| {
                 let wallet = subject.wallet();
                 let spot = self.model.find(&signature).map(|found| found.2);

@@ -8,7 +8,7 @@ use super::keys::ModelKey;
 use super::model::{SolanaModel, build};
 use super::{base58_text, rpc, slots};
 use crate::demo::evm::{PortalOptions, asked, by_block, reply};
-use crate::demo::faults::CallFaults;
+use crate::demo::faults::Twist;
 use crate::demo::rpc::HttpAnswer;
 use crate::demo::timeline::Spot;
 use crate::domain::Height;
@@ -18,9 +18,9 @@ pub(in crate::demo) fn portal(
     options: &PortalOptions,
     path: &str,
     body: &[u8],
-    twist: CallFaults,
+    twist: Twist,
 ) -> HttpAnswer {
-    let head = model.head().saturating_sub(options.lag.saturating_add(twist.behind()));
+    let head = model.head().saturating_sub(options.lag.saturating_add(twist.head_back));
     match path.rsplit('/').next().unwrap_or_default() {
         "finalized-head" => reply(200, json!({"number": head}).to_string()),
         "finalized-stream" => stream(model, options, body, head).unwrap_or_else(|bad| bad),

@@ -7,7 +7,7 @@ use super::keys::ModelKey;
 use super::model::{ListSubject, SolanaModel};
 use super::tokens::DemoToken;
 use super::{base58_text, references, slots, wire};
-use crate::demo::faults::{CallFaults, RpcCall};
+use crate::demo::faults::{RpcCall, Twist};
 use crate::demo::rpc::{CallReply, DemoError, set};
 use crate::domain::{Height, defaults};
 
@@ -50,7 +50,7 @@ pub(in crate::demo) fn answer(
     node: &NodeOptions,
     RpcCall { method, params, twist }: RpcCall<'_>,
 ) -> CallReply {
-    let head = model.head().saturating_sub(node.lag).saturating_sub(twist.behind());
+    let head = model.head().saturating_sub(node.lag).saturating_sub(twist.head_back);
     // A node is at a slot that has a block.
     let head = slots::at_or_below(head);
     Desk { model, node, head, params, twist }.answer(method)
@@ -63,7 +63,7 @@ pub(super) struct Desk<'a> {
     /// The finalized head of this answer.
     pub(super) head: Height,
     pub(super) params: &'a [Value],
-    pub(super) twist: CallFaults,
+    pub(super) twist: Twist,
 }
 
 impl Desk<'_> {

@@ -9,7 +9,7 @@ use crate::demo::evm::coins::Coin;
 use crate::demo::evm::model::{EvmModel, PlacedTx};
 use crate::demo::evm::references;
 use crate::demo::evm::wire::{TokenEvent, token_events};
-use crate::demo::faults::CallFaults;
+use crate::demo::faults::Twist;
 use crate::demo::mix;
 use crate::demo::rpc::set;
 use crate::domain::{Account, Height, Units, UnixSeconds, Word};
@@ -51,7 +51,7 @@ fn mark(text: &str) -> Option<Mark> {
 }
 
 impl GridPage<'_> {
-    pub(super) fn answer(&self, twist: CallFaults) -> TronAnswer {
+    pub(super) fn answer(&self, twist: Twist) -> TronAnswer {
         let given = self.query.get("fingerprint");
         let mark = given.and_then(|text| mark(text));
         if given.is_some() && mark.is_none() {
@@ -63,14 +63,14 @@ impl GridPage<'_> {
         let (mut lines, more) = self.lines((low, high), mark, limit);
         let place = |last: &Line| format!("{}{:x}", hex::encode(last.tx), last.row);
         let mut fingerprint = lines.last().filter(|_| more).map(place);
-        if twist.lost_cursor && more {
+        if twist.cut && more {
             // A page that one moment fills comes whole.
             if lines.first().map(|line| line.height) != lines.last().map(|line| line.height) {
                 lines.truncate(lines.len() / 2 + 1);
             }
             fingerprint = None;
         }
-        if twist.empty_page {
+        if twist.empty {
             (lines, fingerprint) = (Vec::new(), None);
         }
         twist.flip_blocks(&mut lines, |line| line.height, |line| mix::digest(1, &line.tx));

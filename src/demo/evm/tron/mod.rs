@@ -14,7 +14,7 @@ use super::desk::return_data;
 use super::model::{EvmModel, PlacedTx};
 use super::wire::found_in;
 use super::{LimitTexts, NodeOptions as EvmNodeOptions, answer as evm_answer};
-use crate::demo::faults::{CallFaults, RpcCall};
+use crate::demo::faults::{CallFaults, RpcCall, Twist};
 use crate::demo::rpc::{CallReply, DemoError, set};
 use crate::domain::{Account, Address, Family, Height, Word, defaults};
 use lists::{GridPage, TronList};
@@ -73,7 +73,7 @@ pub(in crate::demo) fn answer(
     request: &HttpRequest<'_>,
     fault: CallFaults,
 ) -> TronAnswer {
-    let desk = Desk { model, options, request, twist: fault };
+    let desk = Desk { model, options, request, twist: fault.twist };
     let parts: Vec<&str> = request.path.trim_matches('/').split('/').collect();
     let method = parts.get(1).copied().unwrap_or_default();
     match parts.as_slice() {
@@ -86,8 +86,8 @@ pub(in crate::demo) fn answer(
         ["v1", "accounts", account, "transactions", "trc20"] if options.lists => {
             desk.list(TronList::Transfers, account)
         }
-        ["wallet", ..] => desk.wallet(method, false),
-        ["walletsolidity", ..] if options.solid => desk.wallet(method, true),
+        ["wallet", ..] => desk.wallet(method, false, fault),
+        ["walletsolidity", ..] if options.solid => desk.wallet(method, true, fault),
         _ => (404, json!({"Error": "class java.lang.Exception : not found"})),
     }
 }
@@ -135,13 +135,13 @@ struct Desk<'a> {
     model: &'a EvmModel,
     options: &'a NodeOptions,
     request: &'a HttpRequest<'a>,
-    twist: CallFaults,
+    twist: Twist,
 }
 
 impl Desk<'_> {
     /// The newest block, or the newest solid one.
     fn head(&self, solid: bool) -> Height {
-        let behind = self.options.lag.saturating_add(self.twist.behind());
+        let behind = self.options.lag.saturating_add(self.twist.head_back);
         let head = if solid { self.model.head() } else { self.model.newest() };
         head.saturating_sub(behind)
     }
@@ -170,8 +170,7 @@ impl Desk<'_> {
         self.text(name)?.parse().ok()
     }
 
-    fn wallet(&self, name: &str, solid: bool) -> TronAnswer {
-        let (model, fault) = (self.model, self.twist);
+    fn wallet(&self, name: &str, solid: bool, fault: CallFaults) -> TronAnswer {
         if fault.busy {
             return failed("java.lang.NullPointerException : null");
         }
@@ -179,6 +178,7 @@ impl Desk<'_> {
         if fault.null_result || fault.null_tokens && about_token {
             return (200, json!({}));
         }
+        let model = self.model;
         let empty = || json!({});
         let value = match name {
             "getnowblock" => wire::block(model, self.head(solid), true),
