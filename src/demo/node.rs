@@ -301,8 +301,11 @@ impl DemoNode {
         let name = service.name(request);
         let mut fault = faults.call(&mut Dice::new(self.inner.seed, &[mix::hash(number, &[0])]));
         let place = [request.path, service.subject(request).as_str()].join(&name);
-        self.counts().memory.spare(&mut fault, faults, mix::digest(2, place.as_bytes()));
+        let question = mix::digest(2, place.as_bytes());
         let body: Option<Value> = serde_json::from_slice(request.body).ok();
+        let subject = mix::digest(question, request.body);
+        let of = (question, subject, faults.lies_twice);
+        self.counts().memory.spare(&mut fault, faults, of);
         fault.busy |= faults.fails(&name, body.as_ref().and_then(|body| body.get("value")));
         self.count(&name, &fault);
         if let Some(refusal) = faults.refusal(&name) {
@@ -352,7 +355,11 @@ impl DemoNode {
         let params = entry.params.as_deref().unwrap_or_default();
         let topics = params.first().and_then(|query| query.get("topics")).map(Value::to_string);
         let place = [entry.method.as_ref(), topics.unwrap_or_default().as_str()].concat();
-        self.counts().memory.spare(&mut fault, faults, mix::digest(2, place.as_bytes()));
+        let question = mix::digest(2, place.as_bytes());
+        let subject = params.first().and_then(Value::as_str).unwrap_or_default();
+        let subject = mix::digest(question, subject.as_bytes());
+        let twice = faults.lies_twice && entry.method == "getSignaturesForAddress";
+        self.counts().memory.spare(&mut fault, faults, (question, subject, twice));
         self.count(&entry.method, &fault);
         let service = &self.inner.service;
         let nulled = fault.null_tokens && entry.method == "eth_call";
@@ -373,7 +380,8 @@ impl DemoNode {
             let reply = if is_bare { reply.map(without_logs) } else { reply };
             let is_nulled = !faults.nulled.is_empty() && entry.method.contains("ransaction");
             let bare = |reply| without_members(reply, faults.nulled);
-            if is_nulled { reply.map(bare) } else { reply }
+            let reply = if is_nulled { reply.map(bare) } else { reply };
+            reply.map(|reply| twist.lie.content(method, reply))
         };
         let own = entry.id.map_or("null", RawValue::get);
         envelope(reply, if fault.wrong_id { "987654321" } else { own })

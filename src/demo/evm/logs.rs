@@ -95,7 +95,9 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
     let mut found: BTreeMap<(Height, u64), Value> = BTreeMap::new();
     let newest = |found: BTreeMap<(Height, u64), Value>| -> CallResult {
         let others = found.len().saturating_sub(desk.node.silent_max.unwrap_or(usize::MAX));
-        Ok(desk.twist.events(found.into_values().skip(others).collect()))
+        let mut kept: Vec<_> = found.into_iter().skip(others).collect();
+        desk.twist.lie.reduce(&mut kept, |((height, _), _)| *height);
+        Ok(desk.twist.events(kept.into_iter().map(|(_, log)| log).collect()))
     };
     let mut add = |tx: &PlacedTx| {
         for (at, log) in (0..).zip(&tx.tx.logs).filter(|(_, log)| filter.fits(log)) {

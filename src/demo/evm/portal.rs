@@ -169,6 +169,7 @@ impl Search<'_> {
         found.sort_by_key(|(spot, _)| *spot);
         found.dedup_by_key(|(spot, _)| *spot);
         twist.omit_logs(&mut found);
+        twist.lie.reduce(&mut found, |(spot, _)| spot.height);
         found
     }
 

@@ -83,6 +83,14 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
     let account = query.from.or(query.to).ok_or_else(|| DemoError::invalid(required))?;
     let mut rows = Vec::new();
     let Some(wallet) = desk.model.wallet(&account) else { return Ok(json!({"transfers": []})) };
+    let page = |mut rows: Vec<(Height, Value)>, key: Option<String>| {
+        desk.twist.lie.reduce(&mut rows, |(height, _)| *height);
+        let rows: Vec<Value> = rows.into_iter().map(|(_, row)| row).collect();
+        match key.filter(|_| desk.twist.lie.edge.is_none()) {
+            Some(key) => json!({"transfers": rows, "pageKey": key}),
+            None => json!({"transfers": rows}),
+        }
+    };
     if let Some((height, _, _)) = query.behind {
         let side = if query.newest_first { &mut query.high } else { &mut query.low };
         *side = height;
@@ -99,16 +107,16 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
         };
         for (at, item) in items(desk, &found, &query).iter().enumerate().skip(done) {
             if desk.node.silent_max == Some(rows.len()) {
-                return Ok(json!({"transfers": rows}));
+                return Ok(page(rows, None));
             }
             if rows.len() == query.most {
                 let key = key((place.0, place.1, at));
-                return Ok(json!({"transfers": rows, "pageKey": key}));
+                return Ok(page(rows, Some(key)));
             }
-            rows.push(row(desk, &found, item, at, query.times));
+            rows.push((place.0, row(desk, &found, item, at, query.times)));
         }
     }
-    Ok(json!({"transfers": rows}))
+    Ok(page(rows, None))
 }
 
 fn items(desk: &Desk<'_>, found: &PlacedTx, query: &Query) -> Vec<Item> {

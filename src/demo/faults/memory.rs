@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{CallFaults, Faults};
+use super::{CallFaults, Faults, LieMemory};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -16,6 +16,8 @@ pub(in crate::demo) struct FaultMemory {
     suspended_until: Option<Instant>,
     /// Questions that were answered falsely of late, with the number of correct answers to follow.
     spared: HashMap<u64, u32>,
+    /// The same of each [`super::Lie`].
+    lies: HashMap<u64, LieMemory>,
 }
 
 impl FaultMemory {
@@ -44,10 +46,13 @@ impl FaultMemory {
         &mut self,
         fault: &mut CallFaults,
         faults: &Faults,
-        question: u64,
+        (question, question_of_lie, twice): (u64, u64, bool),
     ) {
         if faults.transient {
             fault.spare(self.spared.entry(question).or_default());
+        }
+        if faults.lie() {
+            fault.twist.lie.spare(self.lies.entry(question_of_lie).or_default(), twice);
         }
     }
 }

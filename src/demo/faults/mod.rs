@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+mod lie;
 mod memory;
 mod refusal;
 mod request;
@@ -13,6 +14,7 @@ use serde_json::Value;
 use super::mix::Dice;
 use crate::domain::{TxId, defaults};
 
+pub(super) use lie::{Lie, LieMemory};
 pub(super) use memory::FaultMemory;
 pub use refusal::Refusal;
 pub(super) use refusal::tron_too_often;
@@ -95,6 +97,19 @@ defaults! {
         pub null_tokens: Rate = Rate::NEVER,
         /// A receipt, or Tron's info, without its events.
         pub bare_receipts: Rate = Rate::NEVER,
+        /// A list, the events of a range or a gateway's answer that ends within its first three heights:
+        /// at what a page that overlaps the one before holds already.
+        pub cut_at_edge: Rate = Rate::NEVER,
+        /// One to five entries left out in the middle of such an answer.
+        pub hole: Rate = Rate::NEVER,
+        /// A false list comes twice in a row, as a cache gives it.
+        pub lies_twice: bool = false,
+        /// A page, empty or cut, that names the cursor of the whole page.
+        pub hollow: Rate = Rate::NEVER,
+        /// A trace without what is below its second level; Tron's info without internal transactions.
+        pub shallow: Rate = Rate::NEVER,
+        /// A transaction marked as failed, with nothing moved.
+        pub marked_failed: Rate = Rate::NEVER,
         /// A transaction of which each look-up by its id ends with an error.
         pub fails_on: Option<TxId> = None,
         /// Members that are null in each transaction and trace that the endpoint gives.
@@ -135,6 +150,12 @@ impl Faults {
             lost_cursor: rate,
             ..Self::default()
         }
+    }
+
+    /// Whether any answer may be a [`Lie`].
+    fn lie(&self) -> bool {
+        let rates = [self.cut_at_edge, self.hole, self.hollow, self.shallow, self.marked_failed];
+        rates.iter().any(|rate| *rate != Rate::NEVER)
     }
 
     /// A correct endpoint with the latency of the internet.
@@ -185,7 +206,7 @@ impl Faults {
     /// The faults of one call of a request.
     pub(super) fn call(&self, dice: &mut Dice) -> CallFaults {
         let salt = dice.next();
-        CallFaults {
+        let mut call = CallFaults {
             wrong_id: self.wrong_id.hits(dice),
             null_result: self.null_result.hits(dice),
             busy: self.busy.hits(dice),
@@ -201,9 +222,20 @@ impl Faults {
                 short_logs: self.short_logs.hits(dice).then_some(salt),
                 flip_logs: self.flipped_logs.hits(dice).then_some(salt),
                 short_list: self.short_list.hits(dice).then_some(salt),
+                lie: Lie::default(),
             },
             null_tokens: self.null_tokens.hits(dice),
             bare_receipts: self.bare_receipts.hits(dice),
-        }
+        };
+        // Drawn after all others, which these leave as they were.
+        let mut salted = |rate: Rate| rate.hits(dice).then_some(salt);
+        call.twist.lie = Lie {
+            edge: salted(self.cut_at_edge),
+            hole: salted(self.hole),
+            hollow: salted(self.hollow),
+            shallow: salted(self.shallow),
+            failed: salted(self.marked_failed),
+        };
+        call
     }
 }

@@ -2,10 +2,9 @@
 
 use serde_json::Value;
 
+use super::lie::{Lie, SPARED};
 use crate::demo::mix::{self, Dice};
 
-/// With transient faults, so many answers to a question are correct after a false one.
-const SPARED: u32 = 3;
 /// Minimum of entries of a page that ends early.
 const SHORT_MIN: usize = 5;
 
@@ -13,7 +12,9 @@ impl Twist {
     /// Whether the answer is false without any sign of it.
     fn is_silent(self) -> bool {
         let left_out = self.lose || self.cut || self.empty || self.empty_logs;
-        left_out || self.short.or(self.short_logs).or(self.short_list).is_some()
+        left_out
+            || self.lie.of_list()
+            || self.short.or(self.short_logs).or(self.short_list).is_some()
     }
 
     /// Omits events: all of them, or those after the first ones.
@@ -171,6 +172,11 @@ impl CallFaults {
             ("short_list", twist.short_list.is_some()),
             ("null_tokens", self.null_tokens),
             ("bare_receipts", self.bare_receipts),
+            ("cut_at_edge", twist.lie.edge.is_some()),
+            ("hole", twist.lie.hole.is_some()),
+            ("hollow", twist.lie.hollow.is_some()),
+            ("shallow", twist.lie.shallow.is_some()),
+            ("marked_failed", twist.lie.failed.is_some()),
         ];
         hits.into_iter().filter(|(_, hit)| *hit).map(|(name, _)| name)
     }
@@ -179,8 +185,9 @@ impl CallFaults {
     pub(in crate::demo) fn spare(&mut self, spared: &mut u32) {
         if *spared > 0 {
             *spared -= 1;
-            let Twist { flip, head_back, duplicate, flip_logs, .. } = self.twist;
-            self.twist = Twist { head_back, flip, duplicate, flip_logs, ..Twist::default() };
+            let Twist { flip, head_back, duplicate, flip_logs, lie, .. } = self.twist;
+            let lie = Lie { shallow: lie.shallow, failed: lie.failed, ..Lie::default() };
+            self.twist = Twist { head_back, flip, duplicate, flip_logs, lie, ..Twist::default() };
         } else if self.twist.is_silent() {
             *spared = SPARED;
         }
@@ -211,6 +218,7 @@ pub(in crate::demo) struct Twist {
     pub(in crate::demo) flip_logs: Option<u64>,
     /// A page of account lists that ends early without a sign.
     pub(in crate::demo) short_list: Option<u64>,
+    pub(in crate::demo) lie: Lie,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -17,6 +17,7 @@ use blotter::sources::{Discovery, EvmLimits, EvmParts, EvmSource, Source, TronLi
 use super::chain::Chain;
 use super::dice::Dice;
 use super::peer::{Peer, Role};
+use super::seeds::HOSTILE_FROM;
 use super::way::Way;
 use super::world::{Seeded, setup};
 
@@ -53,7 +54,7 @@ pub(super) fn seeded(way: Way, registry: &Registry, seed: u64, dice: &mut Dice) 
         })
         .collect();
     let mut setup = setup(peers.len(), dice);
-    (setup.counted, setup.only) = (counted, only);
+    (setup.counted, setup.only, setup.hostile) = (counted, only, seed >= HOSTILE_FROM);
     setup.limits.freshness = Duration::from_millis(dice.pick(&[200, 2_000, 10_000]));
     Seeded { chain: Chain::Evm(model, chain, way), peers, wallets, setup }
 }

@@ -73,7 +73,7 @@ const LIAR_SEEDS: u64 = 100;
 
 #[test]
 fn under_any_failure_each_walk_is_the_truth_and_ends_complete() {
-    let usual = KEPT_SEEDS.iter().copied().chain(0..seeds::usual(SEEDS));
+    let usual = KEPT_SEEDS.iter().copied().chain(0..seeds::usual(SEEDS)).chain(seeds::hostile());
     run_all(Way::Solana, (usual, THREADS), run);
 }
 
@@ -221,6 +221,9 @@ fn solana_troubles(world: &mut World, dice: &mut Dice) {
             dice.one_in(12).then(|| world.chain.head() - dice.pick(&[100, 100_000, 50_000_000]));
         options.first_available = pruned.unwrap_or(0);
         node.set_options(options);
+    }
+    if world.setup.hostile {
+        solana::lie_in_agreement(&world.peers, &mut Dice::new(dice.clone().next(), 519));
     }
     let mut apart = Dice::new(dice.clone().next(), 516);
     if world.poison.is_some() || apart.one_in(2) {

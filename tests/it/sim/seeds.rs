@@ -7,6 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::red;
 use super::way::Way;
 
+/// Seeds from here on have an endpoint of each kind whose answers lie in agreement with what a client
+/// knows already.
+pub(super) const HOSTILE_FROM: u64 = 20_000;
+/// Of each way; [`usual`] says how many a run takes.
+const HOSTILE_SEEDS: u64 = 60;
+
+pub(super) fn hostile() -> Range<u64> {
+    HOSTILE_FROM..HOSTILE_FROM + usual(HOSTILE_SEEDS)
+}
+
 /// What a run saw.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Seen {

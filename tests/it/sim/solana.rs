@@ -13,6 +13,8 @@ use blotter::sources::{SolanaLimits, SolanaSource, Source};
 use super::chain::Chain;
 use super::dice::Dice;
 use super::peer::{Peer, Role};
+use super::seeds::HOSTILE_FROM;
+use super::trouble::{agreeing, say};
 use super::world::{Seeded, Setup, setup};
 
 pub(super) const SOL: ChainId = ChainId(1);
@@ -49,7 +51,7 @@ pub(super) fn seeded(seed: u64, dice: &mut Dice) -> Seeded {
         let mut options = NodeOptions { transactions_for_address, transaction_index, ..known };
         options.full_page_max = Dice::new(seed, 503).pick(&[100, 1_000]);
         options.list_page_max = Dice::new(seed, 518 + at).pick(&[20, 100, 1_000, 1_000]);
-        if seed >= LIARS_FROM {
+        if (LIARS_FROM..HOSTILE_FROM).contains(&seed) {
             lie(&mut options, &mut Dice::new(seed, 504 + at));
         }
         node.set_options(options);
@@ -69,7 +71,8 @@ pub(super) fn seeded(seed: u64, dice: &mut Dice) -> Seeded {
         options.transactions_for_address && !is_whole
     };
     let lying_pages = nodes.iter().any(lies);
-    let mut setup = Setup { torn, lying_pages, ..setup(nodes.len(), dice) };
+    let hostile = seed >= HOSTILE_FROM;
+    let mut setup = Setup { torn, lying_pages, hostile, ..setup(nodes.len(), dice) };
     setup.solana.references = Dice::new(seed, 500).one_in(2);
     // Often new heights come in while a walk waits for older ones.
     let freshness = Dice::new(seed, 502).pick(&[200, 2_000, 10_000]);
@@ -132,6 +135,19 @@ fn plan(model: &SolanaModel, dice: &mut Dice) -> WalletPlan {
         crowd: dice.one_in(6).then(crowd),
         live_every: dice.one_in(4).then_some(900),
         ..usual
+    }
+}
+
+/// One node's lists end at what a client knows, or lack entries, or its transactions are marked as
+/// failed. Pages that end early as well would agree with such a list.
+pub(super) fn lie_in_agreement(peers: &[Peer], dice: &mut Dice) {
+    let last = u64::try_from(peers.len() - 1).unwrap();
+    let liar = dice.range(0, last);
+    for (at, Peer { node, .. }) in (0..).zip(peers) {
+        let usual = Faults { short_page: Rate::NEVER, lies_twice: true, ..node.faults() };
+        let faults = if at == liar { agreeing(usual, dice) } else { usual };
+        say(&format!("{faults:?}"));
+        node.set_faults(faults);
     }
 }
 

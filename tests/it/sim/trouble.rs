@@ -37,6 +37,14 @@ pub(super) fn begin(world: &mut World, dice: &mut Dice) {
             if world.setup.only == Some(TradeKind::V2) && apart.one_in(2) {
                 faults.nulled = &["calls"];
             }
+            if lies && world.setup.hostile {
+                faults.lies_twice = world.way == Way::Lists;
+                faults = agreeing(faults, &mut Dice::new(dice.clone().next(), 519));
+                // Answers to windows that overlap would be cut in step, which is believed.
+                if matches!(peer.role, Role::Portal(_)) {
+                    faults.cut_at_edge = Rate::NEVER;
+                }
+            }
             show(peer, lies, &faults);
             peer.node.set_faults(faults);
             options(peer, (lies, hidden), &world.chain, dice);
@@ -89,6 +97,29 @@ fn is_node(role: &Role) -> bool {
 
 fn is_list(role: &Role) -> bool {
     matches!(role, Role::Explorer(_) | Role::Portal(_))
+}
+
+/// Answers that are false in agreement with what is known already. `BLOTTER_SIM_LIES=hole,hollow`
+/// takes some kinds alone.
+pub(super) fn agreeing(faults: Faults, dice: &mut Dice) -> Faults {
+    let asked = std::env::var("BLOTTER_SIM_LIES").ok();
+    let is_asked = |name| asked.as_ref().is_none_or(|all| all.split(',').any(|one| one == name));
+    let mut rate = |name, most| {
+        let hits = dice.one_in(2);
+        if hits && is_asked(name) { Rate(most) } else { Rate::NEVER }
+    };
+    let hole = rate("hole", 400);
+    Faults {
+        cut_at_edge: rate("edge", 400),
+        hole,
+        // What two answers to a page lack is believed.
+        lies_twice: faults.lies_twice && hole == Rate::NEVER,
+        hollow: rate("hollow", 400),
+        shallow: rate("shallow", 400),
+        // Answers that are lost on their way count for those that are right.
+        marked_failed: rate("failed", 100),
+        ..faults
+    }
 }
 
 fn faults(role: &Role, lies: bool, dice: &mut Dice) -> Faults {

@@ -41,6 +41,8 @@ pub(super) struct Setup {
     pub(super) bad: Option<Bad>,
     /// A node's pages of full transactions lack some that lists show.
     pub(super) lying_pages: bool,
+    /// An endpoint of each kind lies in agreement with what is known already.
+    pub(super) hostile: bool,
     /// Nonces count what the wallets sent.
     pub(super) counted: bool,
     /// All trades are of this kind.
@@ -313,8 +315,9 @@ pub(super) fn setup(nodes: usize, dice: &mut Dice) -> Setup {
     };
     let solana = solana::Settings { limits: solana, references: false };
     let pool_seed = u32::try_from(dice.range(0, 1_000_000)).unwrap();
-    let (torn, bad, lying_pages, counted, only) = (false, None, false, false, None);
-    Setup { endpoints, limits, solana, pool_seed, torn, bad, lying_pages, counted, only }
+    let (torn, bad, lying_pages, hostile) = (false, None, false, false);
+    let (counted, only) = (false, None);
+    Setup { endpoints, limits, solana, pool_seed, torn, bad, lying_pages, hostile, counted, only }
 }
 
 /// Pools of the endpoints of each kind, as one source.

@@ -73,6 +73,13 @@ impl GridPage<'_> {
         if twist.empty {
             (lines, fingerprint) = (Vec::new(), None);
         }
+        if let Some(salt) = twist.lie.hollow {
+            lines.truncate(usize::try_from(salt % 4).unwrap_or(0) * lines.len() / 4);
+        }
+        twist.lie.reduce(&mut lines, |line| line.height);
+        if twist.lie.edge.is_some() {
+            fingerprint = None;
+        }
         twist.flip_blocks(&mut lines, |line| line.height, |line| mix::digest(1, &line.tx));
         twist.lose_first(&mut lines, |line| line.height == high);
         twist.repeat_first(&mut lines);

@@ -205,6 +205,7 @@ impl Desk<'_> {
                     let mut info = wire::info(model, &found, self.options.inner_calls);
                     let fields = info.as_object_mut().filter(|_| fault.bare_receipts);
                     fields.and_then(|fields| fields.remove("log"));
+                    fault.twist.lie.info(&mut info);
                     info
                 };
                 self.found(solid).map_or_else(empty, info)
