@@ -29,6 +29,7 @@ const TASKS_END: Duration = Duration::from_secs(5);
 
 /// What a service is configured with; the same over all its starts.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "what a world has, each by itself")]
 pub(super) struct Setup {
     pub(super) endpoints: Vec<(Option<usize>, Option<usize>)>,
     pub(super) limits: HistoryLimits,
