@@ -1,5 +1,7 @@
 //! Fetches pages of lists, and transactions in batches.
 
+use std::collections::HashMap;
+
 use futures_util::future::{join, try_join_all};
 use serde_json::{Value, json};
 
@@ -11,7 +13,7 @@ use super::timeline::Timed;
 use crate::decode::solana::{self as decoder, Transaction};
 use crate::domain::{Address, Height, TxId, UnixSeconds};
 use crate::rpc::classify::UNKNOWN_SIGNATURE;
-use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Result, UpstreamError};
+use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, EndpointSet, Result, UpstreamError};
 use crate::sources::chunk::{FoundTx, RawTx};
 
 #[derive(Debug, Clone)]
@@ -103,28 +105,43 @@ impl SolanaSource {
     }
 
     /// A transaction that one node does not return, or returns wrongly, is requested from a second
-    /// one, and then from those that are left, before it counts as missing.
+    /// one, and then from those that are left, before it counts as missing. One that contradicts its
+    /// list in one answer alone is asked for once more where that answer came from.
     pub(super) async fn transactions(
         &self,
         entries: Vec<Entry>,
         mut options: CallOptions,
     ) -> Result<Vec<FetchedEntry>> {
         let mut fetched = Vec::with_capacity(entries.len());
-        let answers = self.ask_transactions(entries, &options, true).await?;
-        let mut missing = received(answers, true, &mut fetched)?;
+        let mut odd = HashMap::new();
+        let answers = self.ask_transactions(entries, &options).await?;
+        let mut missing = received(answers, true, (&mut odd, &mut fetched))?;
         for round in 1..self.inner.pool.endpoints().len().max(2) {
             let asked: Vec<EndpointId> = missing.iter().map(|(_, by)| *by).collect();
             let Some(last) = asked.last() else { break };
             options.avoid = Some(*last);
             let entries = missing.iter().map(|(entry, _)| *entry).collect();
-            match self.ask_transactions(entries, &options, false).await {
-                Ok(answers) => missing = received(answers, false, &mut fetched)?,
+            match self.ask_transactions(entries, &options).await {
+                Ok(answers) => missing = received(answers, false, (&mut odd, &mut fetched))?,
                 // Two endpoints have answered: a failure now is no reason to wait.
                 Err(_) if round > 1 => break,
                 Err(error) => return Err(error),
             }
             for by in asked {
                 options.without.insert(by);
+            }
+        }
+        let (again, mut missing): (Vec<_>, Vec<_>) =
+            missing.into_iter().partition(|(entry, _)| odd.contains_key(&entry.id));
+        if let Some(by) = again.last().and_then(|(entry, _)| odd.get(&entry.id)) {
+            let entries = again.iter().map(|(entry, _)| *entry).collect();
+            let without = EndpointSet::default();
+            let options = CallOptions { without, ..options.first_on(*by) };
+            match self.ask_transactions(entries, &options).await {
+                Ok(answers) => {
+                    missing.extend(received(answers, false, (&mut odd, &mut fetched))?);
+                }
+                Err(_) => missing.extend(again),
             }
         }
         fetched.extend(missing.into_iter().map(|(entry, _)| (entry, Fetched::Missing)));
@@ -135,7 +152,6 @@ impl SolanaSource {
         &self,
         entries: Vec<Entry>,
         options: &CallOptions,
-        is_first: bool,
     ) -> Result<Vec<AskedTx>> {
         let calls: Vec<Call> = entries.iter().map(|entry| transaction_call(entry.id)).collect();
         let probe = transaction_call(TxId::solana(&[0; 64])).params;
@@ -150,17 +166,7 @@ impl SolanaSource {
                 Err(error) => return Ok((entry, None, Err(error))),
             };
             let by = answer.endpoint;
-            let read = self.transaction(entry, answer, options).await;
-            // One answer that contradicts the list does not make a transaction an older one, and
-            // none a failed one where the list states that it did not fail.
-            let is_odd = |tx: &Transaction| {
-                let is_other = tx.block_time().zip(entry.time).is_some_and(|(of, at)| of != at);
-                let is_denied = tx.failed() && entry.failed == Some(false);
-                is_denied || is_first && (tx.failed() || is_other)
-            };
-            let is_odd = |read: &Read| matches!(read, Ok(Some((tx, _))) if is_odd(tx));
-            let read = if is_odd(&read) { Ok(None) } else { read };
-            Ok((entry, Some(by), read))
+            Ok((entry, Some(by), self.transaction(entry, answer, options).await))
         });
         try_join_all(read).await
     }
@@ -205,15 +211,23 @@ impl SolanaSource {
 }
 
 /// Takes the fetched transactions; returns the others, with the endpoints that have answered for
-/// them. `is_first`: no endpoint has answered for them before.
+/// them. `is_first`: no endpoint has answered for them before. `odd`: those that contradicted their
+/// list in one answer, with its endpoint: a second such answer is believed, unless the list states
+/// that the transaction did not fail.
 fn received(
     answers: Vec<AskedTx>,
     is_first: bool,
-    fetched: &mut Vec<FetchedEntry>,
+    (odd, fetched): (&mut HashMap<TxId, EndpointId>, &mut Vec<FetchedEntry>),
 ) -> Result<Vec<(Entry, EndpointId)>> {
     let mut missing = Vec::new();
     for (entry, by, tx) in answers {
         match (tx, by) {
+            (Ok(Some((tx, _))), Some(by))
+                if is_odd(&entry, &tx)
+                    && (odd.insert(entry.id, by).is_none() || is_denied(&entry, &tx)) =>
+            {
+                missing.push((entry, by));
+            }
             (Ok(Some(tx)), _) => fetched.push((entry, Fetched::Transaction(tx))),
             (Ok(None) | Err(UpstreamError::Malformed { .. }), Some(by)) => {
                 missing.push((entry, by));
@@ -225,6 +239,16 @@ fn received(
         }
     }
     Ok(missing)
+}
+
+/// Whether a transaction failed, or is older, where its list has it otherwise.
+fn is_odd(entry: &Entry, tx: &Transaction) -> bool {
+    tx.failed() || tx.block_time().zip(entry.time).is_some_and(|(of, at)| of != at)
+}
+
+/// Whether a transaction failed that its list states as one that did not.
+fn is_denied(entry: &Entry, tx: &Transaction) -> bool {
+    tx.failed() && entry.failed == Some(false)
 }
 
 /// Requests, from a node that has reached `min_slot`, the newest entries of a list, or those below

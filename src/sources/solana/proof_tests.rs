@@ -288,6 +288,43 @@ async fn a_transaction_that_its_list_shows_as_good_is_not_a_failed_one() {
     }
 }
 
+/// What one answer gives as failed, and its list does not, is asked for again, also where another
+/// answer has lacked it.
+#[tokio::test(start_paused = true)]
+async fn one_answer_that_gives_a_transaction_as_failed_is_not_believed() {
+    let cases: [(&[&str], Option<bool>); 4] = [
+        (&["failed", "right"], Some(false)),
+        (&["null", "failed", "right"], Some(false)),
+        (&["null", "failed", "failed"], Some(true)),
+        (&["null", "failed", "null"], None),
+    ];
+    for (answers, expected) in cases {
+        let asked = AtomicU64::new(0);
+        let nodes = ScriptedNodes::new(move |(_, _, body)| {
+            rpc(body, |_, params| {
+                let signature = params[0].as_str().unwrap();
+                let number = usize::try_from(asked.fetch_add(1, Ordering::Relaxed)).unwrap();
+                let mut tx = transaction(slot_of(signature), signature);
+                match answers[number] {
+                    "null" => return Ok(Value::Null),
+                    "failed" => tx["meta"]["err"] = json!("AccountNotFound"),
+                    _ => {}
+                }
+                Ok(tx)
+            })
+        });
+        let source = SolanaSource::new(nodes.pool(&["one"]), None, SolanaLimits::default());
+        let own = TxId::parse_solana(&id(OWN[0], WALLETS)).unwrap();
+        let entry = Entry { slot: OWN[0], id: own, time: Some(1), failed: None };
+        let given = source.transactions(vec![entry], CallOptions::new(lane())).await.unwrap();
+        let failed = match &given[0].1 {
+            Fetched::Transaction((tx, _)) => Some(tx.failed()),
+            Fetched::Missing | Fetched::Failing => None,
+        };
+        assert_eq!(failed, expected, "{answers:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_block_time_of_zero_is_none() {
     let nodes = ScriptedNodes::new(|(_, _, body)| {
