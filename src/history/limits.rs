@@ -44,7 +44,7 @@ defaults! {
         pub background_lapse: Duration = Duration::from_secs(24 * 3600),
         /// A background load yields its place to another one after this long.
         pub background_slice: Duration = Duration::from_secs(30),
-        /// A worker without work keeps its read_tasks for this long.
+        /// A worker without work keeps its read tasks for this long.
         pub idle_grace: Duration = Duration::from_secs(2),
         /// The endpoints of a load are those that got requests within this time.
         pub endpoints_shown_age: Duration = Duration::from_secs(60),

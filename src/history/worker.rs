@@ -484,7 +484,7 @@ impl Worker {
         Ok(self.read_tasks.len() - 1)
     }
 
-    /// The next chunk of a read_task; the outer `None` if a demand changed first.
+    /// The next chunk of a read task; the outer `None` if a demand changed first.
     async fn fetch(&mut self, at: usize) -> Result<Option<Option<RawChunk>>, IngestError> {
         let lapse = self.lapses_in();
         let Some(read_task) = self.read_tasks.get_mut(at) else { return Ok(None) };
