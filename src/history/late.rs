@@ -13,8 +13,8 @@ const BLOCK_ROWS_MAX: usize = 1_000;
 impl Ingest<'_> {
     /// Removes the late transactions from a chunk and returns one chunk per covered height, which
     /// adds their rows and changes nothing else of the height. Uncovered heights are skipped: a
-    /// later read of them knows the account, as read tasks that do not are dropped. Late transactions
-    /// that no endpoint returns are stored as missing.
+    /// later read of them knows the account, as read tasks that do not are dropped. Late
+    /// transactions that no endpoint returns are stored as missing.
     pub(super) async fn late_chunks(&self, raw: &mut RawChunk) -> Result<Vec<Chunk>, IngestError> {
         let mut by_height: BTreeMap<Height, (Vec<RawTx>, Vec<TxId>)> = BTreeMap::new();
         for tx in std::mem::take(&mut raw.late) {

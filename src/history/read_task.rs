@@ -141,10 +141,10 @@ impl StoredChunk {
 ///
 /// Late transactions of uncovered heights come with the read of these heights, which must know
 /// their account. Open read tasks do not know accounts that this one has just reported. Conversely,
-/// transactions that this read task left out, of an account that it has not reported yet, may lie in
-/// heights that another read task stores first; this read task is then restarted from its present position,
-/// and finds them once more. A report drops other read tasks only once: those that start later know the
-/// accounts.
+/// transactions that this read task left out, of an account that it has not reported yet, may lie
+/// in heights that another read task stores first; this read task is then restarted from its
+/// present position, and finds them once more. A report drops other read tasks only once: those
+/// that start later know the accounts.
 pub(super) fn drop_unaware(read_tasks: &mut Vec<ReadTask>, at: usize, news: StoredChunk) -> usize {
     let Some(read_task) = read_tasks.get_mut(at) else { return at };
     read_task.left_out = enclosing_range(read_task.left_out, news.left_out);
@@ -259,8 +259,8 @@ mod tests {
         }
     }
 
-    /// Read tasks of three gaps: one up to the head, and two below it. `left_out`: the index of a read task,
-    /// and the heights of its late transactions that were not stored.
+    /// Read tasks of three gaps: one up to the head, and two below it. `left_out`: the index of a
+    /// read task, and the heights of its late transactions that were not stored.
     fn three(left_out: Option<(usize, (Height, Height))>) -> Vec<ReadTask> {
         let gaps = [(70, None), (40, Some(60)), (10, Some(30))];
         let read_task = |(at, (low, next_high))| ReadTask {
