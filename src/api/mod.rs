@@ -11,6 +11,7 @@ mod access;
 mod arrival;
 mod auth;
 mod call;
+mod clients;
 mod coding;
 mod cors;
 mod coverage;
@@ -21,17 +22,17 @@ mod estimate;
 mod explain;
 mod framing;
 mod gains;
-mod rate_limit;
 mod guarded;
 mod handlers;
 mod limits;
 mod metrics;
-mod overload_reply;
 mod nodes;
+mod overload_reply;
 mod packing;
 mod page;
 mod parameters;
 mod query;
+mod rate_limit;
 mod reference;
 mod reply;
 mod request;
@@ -41,7 +42,6 @@ mod site;
 mod slow_reader;
 mod stream;
 mod stream_permit;
-mod clients;
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -54,19 +54,19 @@ use warp::reply::Response;
 pub use access::{Access, AccessLog};
 pub use arrival::Hosts;
 pub use auth::{KeyInfo, KeyRing, Keys};
+pub use clients::Proxies;
 pub use coverage::{CoverageBody, SpanBody, coverage_body};
 pub use explain::explanation_json;
 pub use limits::{ApiLimits, MetricsAccess};
 pub use query::{read_time, read_year};
 pub use server::Drained;
-pub use clients::Proxies;
 
 use crate::history::History;
+use clients::ClientRates;
 use current::Current;
-use rate_limit::{Bucket, Permits};
 use metrics::Metrics;
 use packing::Packing;
-use clients::ClientRates;
+use rate_limit::{Bucket, Permits};
 
 #[derive(Debug)]
 pub struct ApiParts {

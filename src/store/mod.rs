@@ -14,7 +14,6 @@
 
 mod apply;
 mod backup;
-mod maintenance;
 mod codec;
 #[cfg(test)]
 mod codec_properties;
@@ -33,13 +32,14 @@ mod job;
 mod journal;
 mod key;
 mod listing;
-mod rejected_rows;
+mod maintenance;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod prices;
 mod read_only;
 mod reader_cache;
 mod record;
+mod rejected_rows;
 mod rows;
 mod schema;
 mod share;
@@ -61,10 +61,10 @@ use redb::StorageBackend;
 
 use crate::domain::{Height, Wallet, defaults};
 
-pub use maintenance::StoreSize;
 pub use credit::Credit;
 pub(crate) use disk::{create_private_folder, make_private, private_file};
 pub use error::{StoreError, StoreFailure};
+pub use maintenance::StoreSize;
 #[cfg(feature = "postgres")]
 pub use postgres::SharedOptions;
 pub use record::{
