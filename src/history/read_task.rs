@@ -120,7 +120,7 @@ fn stopped_error() -> UpstreamError {
     UpstreamError::Unavailable { attempts: 1, last: "the reading was stopped".to_owned() }
 }
 
-/// What the other read tasks need to know about a stored chunk.
+/// What the other tasks need to know about a stored chunk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoredChunk {
     /// Range of heights of late transactions that were not stored with it.
@@ -136,15 +136,15 @@ impl StoredChunk {
     }
 }
 
-/// Called once a chunk of the read task at index `at` is stored: drops read tasks that would miss
-/// transactions, so that they start again. Returns the new index of the read task.
+/// Called once a chunk of the task at index `at` is stored: drops tasks that would miss
+/// transactions, so that they start again. Returns the new index of the task.
 ///
 /// Late transactions of uncovered heights come with the read of these heights, which must know
-/// their account. Open read tasks do not know accounts that this one has just reported. Conversely,
-/// transactions that this read task left out, of an account that it has not reported yet, may lie
-/// in heights that another read task stores first; this read task is then restarted from its
-/// present position, and finds them once more. A report drops other read tasks only once: those
-/// that start later know the accounts.
+/// their account. Open tasks do not know accounts that this one has just reported. Conversely,
+/// transactions that this task left out, of an account that it has not reported yet, may lie in
+/// heights that another task stores first; this task is then restarted from its present position,
+/// and finds them once more. A report drops other tasks only once: those that start later know the
+/// accounts.
 pub(super) fn drop_unaware(read_tasks: &mut Vec<ReadTask>, at: usize, news: StoredChunk) -> usize {
     let Some(read_task) = read_tasks.get_mut(at) else { return at };
     read_task.left_out = enclosing_range(read_task.left_out, news.left_out);
@@ -236,7 +236,7 @@ async fn run(
 mod tests {
     use super::*;
 
-    /// A read task whose task ended after it had sent these chunks.
+    /// One that ended after it had sent these chunks.
     fn stopped_after(sent: Vec<Fetched>) -> ReadTask {
         let (sender, chunks) = mpsc::channel(sent.len().max(1));
         for fetched in sent {
@@ -259,8 +259,8 @@ mod tests {
         }
     }
 
-    /// Read tasks of three gaps: one up to the head, and two below it. `left_out`: the index of a
-    /// read task, and the heights of its late transactions that were not stored.
+    /// Tasks of three gaps: one up to the head, and two below it. `left_out`: the index of a task,
+    /// and the heights of its late transactions that were not stored.
     fn three(left_out: Option<(usize, (Height, Height))>) -> Vec<ReadTask> {
         let gaps = [(70, None), (40, Some(60)), (10, Some(30))];
         let read_task = |(at, (low, next_high))| ReadTask {
@@ -319,7 +319,7 @@ mod tests {
             assert_eq!(drop_unaware(&mut read_tasks, 2, news((25, 30), reported)), 1);
             assert_eq!(lows(&read_tasks), [70, 10], "{reported:?}");
             assert_eq!(read_tasks.last().and_then(|read_task| read_task.left_out), after);
-            // The dropped read task is started anew.
+            // The dropped task is started anew.
             read_tasks.extend(three(None).into_iter().filter(|read_task| read_task.low == 40));
             drop_unaware(&mut read_tasks, 1, news((20, 24), Unreported));
             assert_eq!(lows(&read_tasks), [70, 10, 40], "it knows the account: {reported:?}");

@@ -28,8 +28,8 @@ use crate::rpc::Lane;
 use crate::sources::{GapRequest, RawChunk, RawTx, RunAhead, Source};
 use crate::store::{Anchor, WalletPatch, WalletRecord, Written};
 
-/// Pumps that one worker keeps open for gaps that take turns.
-const PUMPS_MAX: usize = 3;
+/// Read tasks that one worker keeps open for gaps that take turns.
+const READ_TASKS_MAX: usize = 3;
 
 pub(super) struct Worker {
     inner: Arc<Inner>,
@@ -464,7 +464,7 @@ impl Worker {
         to_head: bool,
         another: Option<Way>,
     ) -> Result<usize> {
-        if self.read_tasks.len() >= PUMPS_MAX {
+        if self.read_tasks.len() >= READ_TASKS_MAX {
             self.read_tasks.remove(0);
         }
         let high = (!to_head).then_some(gap.high);
