@@ -215,7 +215,7 @@ impl HalfOpen {
 }
 
 impl Connection {
-    /// Not an async function, which keeps a second permit for each of its arguments.
+    /// Not an async function, whose future has room for each of its arguments twice.
     fn serve(
         self,
         stream: TcpStream,
