@@ -158,7 +158,7 @@ impl Inner {
         *self.paused.borrow()
     }
 
-    /// Closes a wallet's load and keeps readers away; `None` if another call does so already.
+    /// Closes a wallet's `WalletLoad` and keeps readers away; `None` if another call does so.
     fn begin_forgetting(&self, wallet: Wallet) -> Option<Forgetting<'_>> {
         let mut loads = lock(&self.loads);
         if !lock(&self.forgetting).insert(wallet) {

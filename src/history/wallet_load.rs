@@ -32,7 +32,7 @@ struct Demands {
     background: Option<Pending>,
 }
 
-/// The demand registry of one wallet; at most one worker serves it.
+/// The demand for one wallet and the progress of its worker; at most one worker serves it.
 #[derive(Debug)]
 pub(super) struct WalletLoad {
     pub(super) wallet: Wallet,
@@ -121,7 +121,7 @@ impl WalletLoad {
         self.closed.is_cancelled()
     }
 
-    /// Ready once the load is closed.
+    /// Ready once it is closed.
     pub(super) async fn closed(&self) {
         self.closed.cancelled().await;
     }

@@ -1,4 +1,4 @@
-//! The worker registry: each wallet in demand has one load and one worker.
+//! The worker registry: each wallet in demand has one `WalletLoad` and one worker.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -16,7 +16,7 @@ use crate::domain::{KeyId, UnixMillis, Wallet, lock};
 use crate::store::{Pending, WalletPatch, WalletRecord};
 
 impl Inner {
-    /// Passes the wallet's load to `demand`, creating it with a worker if there is none.
+    /// Passes the wallet's `WalletLoad` to `demand`, creating it with a worker if there is none.
     pub(super) fn attend<T>(
         self: &Arc<Self>,
         wallet: Wallet,
@@ -70,7 +70,7 @@ impl Inner {
         load.close();
     }
 
-    /// Removes the load from the registry; later demand gets a new one.
+    /// Removes it from the registry; later demand gets a new one.
     fn remove_load(&self, load: &Arc<WalletLoad>) {
         let mut loads = lock(&self.loads);
         if loads.get(&load.wallet).is_some_and(|known| Arc::ptr_eq(known, load)) {
@@ -109,10 +109,11 @@ impl Inner {
         self.metrics.workers.subtract_one();
     }
 
-    /// Removes the load if no reader or load needs the wallet; returns whether that is so.
+    /// Removes it if neither a reader nor the background needs the wallet; returns whether it did
+    /// so or was closed.
     pub(super) fn remove_if_unwanted(&self, load: &WalletLoad) -> bool {
         let mut loads = lock(&self.loads);
-        // A closed load is no longer in the registry, but its successor may be.
+        // A closed one is no longer in the registry, but its successor may be.
         let unwanted = load.is_closed() || !load.is_wanted();
         if unwanted && !load.is_closed() {
             loads.remove(&load.wallet);

@@ -57,13 +57,17 @@ fn has_no_links(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported)
 }
 
+/// Removes what a crash may have left, and a link, which leads elsewhere.
+pub(super) fn remove_left(partial: &Path) -> io::Result<()> {
+    match fs::remove_file(partial) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Writes a copy in place of a file of that name.
 pub(super) fn write_copy(from: &ReadTransaction, partial: &Path) -> Result<()> {
-    // A crash may have left one.
-    match fs::remove_file(partial) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-        _ => {}
-    }
+    remove_left(partial)?;
     let options = StoreOptions { cache_bytes: CACHE_BYTES };
     let backend = file::open_file(partial, options)?;
     let mut database = file::create_plain(&backend, options)?;

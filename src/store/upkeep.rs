@@ -27,9 +27,8 @@ pub fn copy(folder: &Path, to: &Path, options: StoreOptions) -> Result<u64> {
     // Held until the end: a server that starts meanwhile finds the store in use.
     file::lock_whole(&backend, &backend.name)?;
     let bytes = backup::whole(to, |partial| {
-        // A crash may have left one.
-        let mut options = disk::private_file();
-        let mut target = options.write(true).create(true).truncate(true).open(partial)?;
+        backup::remove_left(partial)?;
+        let mut target = disk::private_file().write(true).create_new(true).open(partial)?;
         io::copy(&mut File::open(folder.join(FILE_NAME))?, &mut target)?;
         Ok(target.sync_all()?)
     })?;
@@ -107,8 +106,12 @@ mod tests {
         held.lock().unwrap();
         assert!(copy(&folder, &copied, OPTIONS).is_err() && part.exists(), "one is written there");
         drop(held);
+        // A link in its place is not followed.
+        let other = place.path().join("other");
+        fs::rename(&part, &other).unwrap();
+        std::os::unix::fs::symlink(&other, &part).unwrap();
         copy(&folder, &copied, OPTIONS).unwrap();
-        assert!(!part.exists());
+        assert!(!part.exists() && fs::read(&other).unwrap() == b"half");
         assert!(copy(&folder, &copied, OPTIONS).is_err(), "over a file that is there");
         assert_eq!(forget(&folder, OPTIONS, &wallet(1), [1; 4]).unwrap(), Some(0));
         assert_eq!(forget(&folder, OPTIONS, &wallet(1), [1; 4]).unwrap(), None);
