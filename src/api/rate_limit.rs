@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_comes_back_when_it_is_dropped() {
+    fn a_permit_comes_back_when_it_is_dropped() {
         let permits = Permits::default();
         let first = permits.take(2).unwrap();
         let _second = permits.take(2).unwrap();

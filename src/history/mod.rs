@@ -116,7 +116,7 @@ struct Inner {
     eviction_state: EvictionState,
     paused: watch::Sender<bool>,
     lanes: std::sync::atomic::AtomicU64,
-    background_places: Arc<Semaphore>,
+    background_permits: Arc<Semaphore>,
 }
 
 opaque!(Inner, limits);
@@ -131,7 +131,7 @@ impl History {
                 limits.usage_wallets_cached_max,
                 limits.usage_ranges_max,
             ),
-            background_places: Arc::new(Semaphore::new(limits.background_loads_max)),
+            background_permits: Arc::new(Semaphore::new(limits.background_loads_max)),
             metrics: Arc::default(),
             match_counts: walk::MatchCounts::default(),
             row_buffers: walk::RowBuffers::default(),

@@ -27,8 +27,8 @@ impl Worker {
             self.resumed().await;
             return false;
         }
-        let places = Arc::clone(&self.inner.background_places);
-        if places.available_permits() == 0 {
+        let permits = Arc::clone(&self.inner.background_permits);
+        if permits.available_permits() == 0 {
             self.release_resources().await;
         }
         let lapse = self.lapses_in();
@@ -37,8 +37,8 @@ impl Worker {
             () = self.inner.tasks.cancelled() => false,
             () = self.load.changed() => false,
             () = after(lapse) => false,
-            place = places.acquire_owned() => {
-                self.background = place.ok().map(|place| (place, Instant::now()));
+            permit = permits.acquire_owned() => {
+                self.background = permit.ok().map(|permit| (permit, Instant::now()));
                 self.background.is_some()
             }
         }
