@@ -1,7 +1,7 @@
 //! `blotter backup`, `compact` and `forget`, for a data folder that no server has open.
 
-use std::fs;
-use std::io::{ErrorKind, Write};
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::cli::reading::{Context, parse_address};
 use crate::cli::seed::random_seeds;
 use crate::cli::storage;
 use crate::domain::Wallet;
-use crate::store::{FILE_NAME, StoreError, upkeep};
+use crate::store::{FILE_NAME, StoreError, private_file, upkeep};
 
 const KEYS_FILE: &str = "keys.toml";
 
@@ -72,8 +72,11 @@ pub(in crate::cli) fn backup(
 pub(in crate::cli) fn copy_keys(folder: &Path, to: &Path) -> Result<(), CliError> {
     let keys = folder.join(KEYS_FILE);
     if keys.exists() {
-        // `fs::copy` keeps its mode, by which only the owner can read it.
-        fs::copy(&keys, to.join(KEYS_FILE)).map_err(CliError::file("copy", &keys))?;
+        let error = CliError::file("copy", &keys);
+        // Neither over a file that came meanwhile, nor through a link.
+        let target = private_file().write(true).create_new(true).open(to.join(KEYS_FILE));
+        let (mut from, mut target) = (File::open(&keys).map_err(&error)?, target.map_err(&error)?);
+        io::copy(&mut from, &mut target).and_then(|_| target.sync_all()).map_err(error)?;
     }
     Ok(())
 }
