@@ -1,6 +1,7 @@
 //! Describes the open parts of a history's coverage for the user: cut, doubts, gaps and blind
 //! spots, from the JSON of `GET …/coverage`.
 
+use super::table::printable;
 use crate::api::{CoverageBody, SpanBody};
 
 /// Most spans and gaps that are listed; further ones are counted.
@@ -52,7 +53,8 @@ impl CoverageNote {
         }
         let blind = blind_spots.iter().map(|name| self.meaning(name));
         lines.extend(blind.map(|name| format!("  not seen by any configured way: {name}")));
-        lines
+        // A server may have written parts of them.
+        lines.iter().map(|line| printable(line)).collect()
     }
 
     fn span(&self, span: &SpanBody) -> String {
@@ -106,6 +108,8 @@ mod tests {
         ];
         assert_eq!(open.lines(), expected);
         assert_eq!(open.doubts(), ["depth", "inner_calls"]);
+        let hostile = note(false, &doubtful.replace("0xa", "\\u001b[2J"), "").lines().concat();
+        assert!(hostile.contains("(\u{fffd}[2J and 1 more)"), "{hostile}");
     }
 
     #[test]

@@ -9,6 +9,8 @@ use std::time::Duration;
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
 use tokio::time::Instant;
 
+use super::table::printable;
+
 const TICK: Duration = Duration::from_millis(120);
 /// Shortest interval between requests for the total.
 const TOTAL_EVERY: Duration = Duration::from_secs(1);
@@ -71,7 +73,7 @@ impl ProgressLine {
         let expected = self.expected.get().filter(|expected| *expected > trades);
         let known = self.total.get().map(|total| ("", total));
         let total = known.or(expected.map(|expected| ("about ", expected)));
-        self.bar.set_message(message(trades, total, recent, took, oldest));
+        self.bar.set_message(message(trades, total, recent, took, &printable(oldest)));
     }
 
     /// This many transactions were read again, back to this time.
