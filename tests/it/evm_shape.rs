@@ -73,6 +73,15 @@ fn a_smart_account_trades_over_accounts_in_no_table_too() {
     let others = steps(31, 0, &[both.as_slice(), &[operation(OTHER, ZERO)]].concat());
     others.from(OTHER).to(entry_point()).gives_none(None);
     steps(31, 0, &both).from(OTHER).gives_none(None);
+    // A contract in no table that others call to exchange with it, by its own event.
+    let named = [word(AAA), word(BBB), number(500), number(7)];
+    let dealt = |by: Account| {
+        let said = log(by, "Dealt(address,address,uint256,uint256)", &[], &named);
+        let moved = vec![transfer(AAA, WALLET, OTHER, 500), transfer(BBB, OTHER, WALLET, 7), said];
+        case(moved).from(OTHER).to(WALLET)
+    };
+    dealt(POOL).gives(&ROWS);
+    dealt(WALLET).gives_none(None);
 }
 
 #[test]

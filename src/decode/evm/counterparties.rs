@@ -43,7 +43,7 @@ impl Counterparty {
     }
 
     /// Whether an event states both amounts: one of the account itself, or one that names a token
-    /// of the two.
+    /// of the two. A wallet whose own event does so is the venue of others, as a known pool is.
     fn is_stated(&self, scene: &Scene<'_>, account: &Account) -> bool {
         let tokens = [self.took.0, self.gave.0];
         if tokens.contains(&Asset::Token(*account)) {
@@ -53,7 +53,7 @@ impl Counterparty {
             let has = |amount: Units| words(log).any(|word| absolute(units(word)) == amount);
             let mut named = words(log).filter_map(address);
             !is_movement(log)
-                && log.address != scene.ledger.wrapped
+                && ![scene.ledger.wrapped, *scene.wallet].contains(&log.address)
                 && has(self.took.1)
                 && has(self.gave.1)
                 && (log.address == *account || named.any(|one| tokens.contains(&Asset::Token(one))))
