@@ -86,6 +86,11 @@ fn a_reply_is_whole_where_it_holds_what_nodes_record() {
         }
         assert_eq!(parse(empty.to_string().as_bytes()).unwrap().is_whole(), whole);
     }
+    // A program may log the words that nodes log of a call.
+    let mut logged = bought().json();
+    let lines = logged["meta"]["logMessages"].as_array_mut().unwrap();
+    lines.extend(vec![json!("Program log: invoke [2]"); 99]);
+    assert!(parse(logged.to_string().as_bytes()).unwrap().is_whole());
     let mut cut = bought().json();
     let groups = cut["meta"]["innerInstructions"].as_array_mut().unwrap();
     groups.last_mut().unwrap()["instructions"].as_array_mut().unwrap().pop();

@@ -72,10 +72,14 @@ fn invoke(keys: &AccountKeys<'_>, line: &[u8]) -> Option<(u8, u8)> {
     Some((keys.find(program)?, height))
 }
 
-/// The program, as text, and the height in `Program <id> invoke [<height>]`.
+/// The program, as text, and the height in `Program <id> invoke [<height>]`. What a program itself
+/// logs begins with `Program log:`.
 fn called(line: &[u8]) -> Option<(&[u8], u8)> {
     let rest = line.strip_prefix(b"\"Program ")?;
     let (program, rest) = rest.split_at_checked(rest.iter().position(|byte| *byte == b' ')?)?;
+    if program.ends_with(b":") {
+        return None;
+    }
     let height = rest.strip_prefix(b" invoke [")?.strip_suffix(b"]\"")?;
     Some((program, std::str::from_utf8(height).ok()?.parse().ok()?))
 }
