@@ -411,15 +411,16 @@ pub(super) fn returned_rent(
     returned.sum()
 }
 
-/// What the wallet funds an account with beyond its rent: SOL that is wrapped. A transfer holds the
-/// rent only if it comes first.
+/// What the wallet funds an account with beyond its rent: SOL that is wrapped. Its rent is what came
+/// first since it was last closed.
 fn beyond_rent(ledger: &Ledger, flow: &Flow, out: bool) -> i128 {
     let account = flow.to.map(|to| ledger.account(to));
     let Some(account) = account.filter(|account| account.wrapped && out) else { return 0 };
-    let first = ledger.flows.iter().find(|paid| paid.to == flow.to);
-    let is_first = first.is_some_and(|first| first.instruction == flow.instruction);
-    let rent = if flow.means == Means::Create || is_first { account.rent } else { 0 };
-    i128::from(flow.amount.saturating_sub(rent))
+    let before = ledger.flows.iter().rev().skip_while(|paid| paid.instruction >= flow.instruction);
+    let closes = |paid: &&Flow| matches!(paid.means, Means::Close { .. }) && paid.from == flow.to;
+    let paid = before.take_while(|paid| !closes(paid)).filter(|paid| paid.to == flow.to);
+    let paid = paid.fold(0, |sum: u64, paid| sum.saturating_add(paid.amount));
+    i128::from(flow.amount.saturating_sub(account.rent.saturating_sub(paid)))
 }
 
 /// Whether a payment funds an account whose data is allocated later in the transaction.
