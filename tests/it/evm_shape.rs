@@ -157,6 +157,43 @@ fn coin_is_exchanged_with_an_account_in_no_table() {
     assert!(!asks(&silent));
 }
 
+#[test]
+fn other_dealings_with_accounts_in_no_table_are_no_trades() {
+    let given = transfer(AAA, WALLET, POOL, 500);
+    let both = [word(WALLET), number(500), number(7)];
+    let opened = |by: Account| log(by, "Opened(address,uint256,uint256)", &[], &both);
+    // A loan whose collateral another account holds; one whose two sides two events state; a stake
+    // with a reward is the same.
+    let lent = transfer(BBB, POOL_2, WALLET, 7);
+    case(vec![given.clone(), lent, opened(POOL_2)]).gives_none(None);
+    let lent = transfer(BBB, POOL, WALLET, 7);
+    let half = |amount| log(POOL, "Moved(address,uint256)", &[], &[word(WALLET), number(amount)]);
+    case(vec![given.clone(), lent.clone(), half(500), half(7)]).gives_none(None);
+    // One event with both is an exchange.
+    case(vec![given, lent, opened(POOL)]).gives(&ROWS);
+    // A market's own share, which its contract gives without a mint, by a contract between.
+    let share = vec![
+        transfer(AAA, WALLET, ROUTER, 500),
+        transfer(AAA, ROUTER, BBB, 500),
+        transfer(BBB, BBB, ROUTER, 7),
+        transfer(BBB, ROUTER, WALLET, 7),
+        opened(BBB),
+    ];
+    case(share).gives_none(None);
+    // A migration at 20 for 1, by a contract between.
+    let (old, new) = (5_000_000_000_000, 250_000_000_000);
+    let migrated = |new: u64| {
+        case(vec![
+            transfer(AAA, WALLET, ROUTER, old),
+            transfer(AAA, ROUTER, POOL, old),
+            transfer(BBB, POOL, WALLET, new),
+            says(POOL, [old, new]),
+        ])
+    };
+    migrated(new).gives_none(None);
+    migrated(new + 1_000_003).gives(&[('s', AAA, old, None), ('b', BBB, new + 1_000_003, None)]);
+}
+
 /// A pool of the tables exchanges AAA for CCC; an account in no table CCC for BBB.
 fn linked(inner: u64, more: &[Log]) -> Case {
     let mut logs = swap(POOL, (AAA, 500, WALLET), (CCC, inner, POOL_2));
