@@ -138,10 +138,10 @@ fn coin_is_exchanged_with_an_account_in_no_table() {
         case(logs).to(POOL).calls(&[call(POOL, WALLET, got)])
     };
     sold(COIN - 10_000_000).gives(&[('s', AAA, TOKEN, Some(COIN - 10_000_000))]);
-    // Goods at 250 for 1, before a fee; a larger fee; another account's event, or one that names no
+    // Goods at 250.123 for 1, before a fee; a larger fee; another account's event, or one that names no
     // token; more than was sent.
-    let goods = says(POOL, [999_999_937, 250_000_000_000]);
-    bought(1_000_000_000, 250_000_000_000, goods).gives_none(None);
+    let goods = says(POOL, [999_999_937, 250_123_000_000]);
+    bought(1_000_000_000, 250_123_000_000, goods).gives_none(None);
     bought(COIN, TOKEN, says(POOL, [COIN - 200_000_000, TOKEN])).gives_none(None);
     bought(COIN, TOKEN, says(OTHER, [COIN, TOKEN])).to(OTHER).gives_none(None);
     bought(COIN, TOKEN, says(POOL, [COIN, TOKEN])).to(ROUTER).gives_none(None);
