@@ -190,8 +190,9 @@ impl EvmSource {
 /// Whether each call below the outermost one moves native coin or was reverted: a trace with others,
 /// of which some are missing, is cut.
 fn holds_payments_alone(trace: &str, moves: &[NativeMove]) -> bool {
-    let [calls, reverted] = ["\"type\"", "\"error\""].map(|name| trace.matches(name).count());
-    calls <= 1 + moves.len() + reverted
+    let count = |text: &str| trace.matches(text).count();
+    let reverted = count("\"error\"") - count("\"error\":null");
+    count("\"type\"") <= 1 + moves.len() + reverted
 }
 
 fn trace_call(method: &'static str, tx: &Transaction) -> Call {
