@@ -312,10 +312,13 @@ async fn a_list_without_transactions_leaves_all_heights_of_an_account_in_doubt()
 /// An index without any token movement does not show what others sent.
 #[tokio::test(start_paused = true)]
 async fn a_list_without_token_movements_is_in_doubt_where_transactions_hold_some() {
+    let mut empty = Chain::new(1_000);
+    empty.empty_transfer(100);
     for (busy_index, chain, expected) in [
         (false, shown(30), true),
         (true, shown(30), false),
         (true, shown(30).of_stablecoins(), true),
+        (true, empty.of_stablecoins(), false),
     ] {
         let net = net(chain, Ways { no_transfers: true, busy_index, ..Ways::default() });
         let source = source(&[("node", &net)]);

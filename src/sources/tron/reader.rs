@@ -402,9 +402,10 @@ impl Reading {
             [TRANSFER, from, to] => [from, to].iter().any(|end| end.ends_with(&wallet)),
             _ => false,
         };
+        let is_some = |log: &Log| log.data.iter().any(|byte| *byte != 0);
         let is_listed = |log: &Log| is_silent || self.source.is_reference(&log.address);
-        !self.list_proof.shows_transfers
-            && txs.iter().flat_map(|tx| &tx.call.logs).any(|log| moves(log) && is_listed(log))
+        let shows = |log: &Log| moves(log) && is_some(log) && is_listed(log);
+        !self.list_proof.shows_transfers && txs.iter().any(|tx| tx.call.logs.iter().any(shows))
     }
 }
 

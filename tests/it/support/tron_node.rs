@@ -144,6 +144,11 @@ impl Chain {
         placed
     }
 
+    /// A call with a transfer of nothing.
+    pub(crate) fn empty_transfer(&mut self, height: Height) {
+        self.sale(height).moves = vec![(WALLET, OTHER, 0)];
+    }
+
     /// Sent by another account, with the wallet's tokens.
     pub(crate) fn relayed(&mut self, height: Height) -> &mut Placed {
         let placed = self.swap(height);
