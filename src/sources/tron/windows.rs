@@ -271,6 +271,9 @@ mod tests {
         let page = "<html><head><title>timeout</title></head></html>";
         assert!(matches!(search_reading(504, page.as_bytes()), ReplyClass::Refused { .. }));
         assert!(matches!(search_reading(502, page.as_bytes()), ReplyClass::Again(_)));
+        // Envoy, whose node is away.
+        let away = "upstream connect error, reset reason: connection timeout";
+        assert!(matches!(search_reading(503, away.as_bytes()), ReplyClass::Again(_)));
         let suspended = "request rate exceeded the allowed_rps(10), and the server is suspended";
         for (status, text) in [(200, suspended), (429, "limit exceeded")] {
             let (alone, batch) = read(status, &json!({"code": -32005, "message": text}));

@@ -480,8 +480,9 @@ fn answers(status: u16, body: &[u8], is_final: fn(i64, &str) -> bool) -> ReplyCl
         error: Option<RpcError>,
     }
     let class_of = |(code, message): (i64, String)| {
-        let is_final = !matches!(status, 401..=403 | 429) && is_final(code, &message);
-        if is_final {
+        // A server that is away may name its own time-out of a connection.
+        let is_answered = !matches!(status, 401..=403 | 429 | 502 | 503);
+        if is_answered && is_final(code, &message) {
             ReplyClass::Refused { code, message }
         } else {
             refusal(status, code, message)
