@@ -52,13 +52,29 @@ fn native_move(
     }
     let from = bytes(from.ok_or(RawError::Missing("caller"))?, "caller")?;
     let to = bytes(to.ok_or(RawError::Missing("callee"))?, "callee")?;
-    Ok((from != to).then_some(NativeMove { from, to, value }))
+    Ok(Some(NativeMove { from, to, value }))
+}
+
+/// What a call gives to its own caller does not move.
+fn between_two(mut paid: Vec<NativeMove>) -> Vec<NativeMove> {
+    paid.retain(|one| one.from != one.to);
+    paid
+}
+
+/// Number of calls below the outermost that gave native coin, also to their own caller, and were
+/// not reverted.
+pub fn count_payments(text: &[u8]) -> usize {
+    tree_payments(text).or_else(|_| flat_payments(text)).map_or(0, |paid| paid.len())
 }
 
 /// Parses an answer of `debug_traceTransaction` with the `callTracer` to the value transfers of
 /// calls below the outermost that were not reverted, callers before callees. The transaction is
 /// known to have succeeded: a trace whose outermost call failed is an error.
 pub fn parse_trace(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
+    tree_payments(text).map(between_two)
+}
+
+fn tree_payments(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
     let outermost: Frame<'_> = read(text, "trace")?;
     moves(outermost.kind)?;
     let mut found = Vec::new();
@@ -134,6 +150,10 @@ struct Created<'a> {
 
 /// Parses an answer of `trace_transaction`, like [`parse_trace`].
 pub fn parse_flat_trace(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
+    flat_payments(text).map(between_two)
+}
+
+fn flat_payments(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
     let entries: Vec<Entry<'_>> = read(text, "trace")?;
     if entries.is_empty() {
         return Err(RawError::Missing("trace"));

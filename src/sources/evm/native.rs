@@ -129,13 +129,13 @@ impl EvmSource {
                 };
                 // Some services only return calls that move value: two such answers are accepted.
                 let text = answer.result.get();
-                let is_whole = |moves: &[NativeMove]| {
-                    partial + 1 >= TRACE_TRIES && holds_payments_alone(text, moves)
+                let is_whole = || {
+                    partial + 1 >= TRACE_TRIES && holds_payments_alone(text)
                         || self.shows_calls(&answer.result, one.tx)
                 };
                 let is_its_own = !evm::is_trace_of_another(text.as_bytes(), one.tx);
                 match read(text.as_bytes()).ok().filter(|_| is_its_own) {
-                    Some(moves) if !hides_payment(one.tx, &moves, wrapped) && is_whole(&moves) => {
+                    Some(moves) if !hides_payment(one.tx, &moves, wrapped) && is_whole() => {
                         one.tx.native = NativeFlows::Calls(moves);
                     }
                     moves => {
@@ -187,12 +187,12 @@ impl EvmSource {
     }
 }
 
-/// Whether each call below the outermost one moves native coin or was reverted: a trace with others,
+/// Whether each call below the outermost one gives native coin or was reverted: a trace with others,
 /// of which some are missing, is cut.
-fn holds_payments_alone(trace: &str, moves: &[NativeMove]) -> bool {
+fn holds_payments_alone(trace: &str) -> bool {
     let count = |text: &str| trace.matches(text).count();
     let reverted = count("\"error\"") - count("\"error\":null");
-    count("\"type\"") <= 1 + moves.len() + reverted
+    count("\"type\"") <= 1 + evm::count_payments(trace.as_bytes()) + reverted
 }
 
 fn trace_call(method: &'static str, tx: &Transaction) -> Call {

@@ -260,11 +260,14 @@ async fn one_trace_that_leaves_out_calls_is_not_believed_after_an_unreadable_one
     let ended = json!([outermost, entry(&router, &hex_text(&POOL), &[0])]);
     let mut stated = ended.clone();
     stated.as_array_mut().unwrap().iter_mut().for_each(|call| call["error"] = Value::Null);
+    let mut own = json!([outermost, entry(&router, &router, &[0])]);
+    own[1]["action"]["value"] = "0x5".into();
     let hollow = json!([outermost]);
     let none = NativeFlows::Calls(Vec::new());
     for (first, second, expected) in [
         (json!("cut"), hollow.clone(), NativeFlows::Refused),
-        (hollow.clone(), hollow, none),
+        (hollow.clone(), hollow, none.clone()),
+        (own.clone(), own, none),
         (ended.clone(), ended, NativeFlows::Refused),
         (stated.clone(), stated, NativeFlows::Refused),
     ] {
