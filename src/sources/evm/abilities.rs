@@ -47,6 +47,9 @@ pub(super) struct Abilities {
     pub(super) page_sizes: ListSizes,
     /// Indexes that have shown a transaction which did not fail.
     show_success: Mutex<BTreeSet<EndpointId>>,
+    /// Of each kind of rows: whether asset transfers have shown one, or are not asked for it. False
+    /// where nodes have, of a transaction that was found by other kinds.
+    transfers: Mutex<HashMap<ExplorerList, bool>>,
     /// Heads that nodes reported.
     pub(super) node_reach: ServerReach<()>,
     /// How far down the lists of each index go, and until when that counts.
@@ -118,6 +121,19 @@ impl Abilities {
     /// Whether an index distinguishes transactions that failed from others.
     pub(super) fn shows_success(&self, id: EndpointId) -> bool {
         lock(&self.show_success).contains(&id)
+    }
+
+    pub(super) fn note_transfers(&self, kinds: impl Iterator<Item = ExplorerList>) {
+        lock(&self.transfers).extend(kinds.map(|kind| (kind, true)));
+    }
+
+    /// Whether asset transfers have shown none of a kind that nodes have. `is_due`: they do now.
+    pub(super) fn owes_transfers(&self, kind: ExplorerList, is_due: bool) -> bool {
+        let mut shown = lock(&self.transfers);
+        if is_due {
+            shown.entry(kind).or_insert(false);
+        }
+        shown.get(&kind) == Some(&false)
     }
 
     pub(super) fn note_calls(&self, kind: Discovery) {

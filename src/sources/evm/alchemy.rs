@@ -10,8 +10,9 @@ use tokio::time::Instant;
 use super::alchemy_wire::{TransferPage, page};
 use super::descent::{Descent, DescentOutcome, PageAsk};
 use super::discovery::Window;
+use super::explorer_wire::ExplorerList;
 use super::list_client::ListClient;
-use super::list_row::ListRow;
+use super::list_row::{ListRow, What};
 use super::log_search::TransferSide;
 use super::merge::{self, Merge};
 use super::texts::hex_text;
@@ -330,7 +331,12 @@ impl AlchemyLister {
         let answer = &answer.page;
         let malformed =
             || self.client.pool.malformed(answer.endpoint, format!("{METHOD} gave no transfers"));
-        Ok((answer.endpoint, page(&answer.result).ok_or_else(malformed)?))
+        let page = page(&answer.result).ok_or_else(malformed)?;
+        // A category that is not asked for is none that is empty.
+        let unasked = (!self.with_calls).then_some(ExplorerList::Calls);
+        let kinds = page.rows.iter().filter_map(|row| kind(&row.what)).chain(unasked);
+        self.client.abilities.note_transfers(kinds);
+        Ok((answer.endpoint, page))
     }
 
     /// Queries the page again, up to a limit.
@@ -400,6 +406,16 @@ impl AlchemyLister {
             return Ok(());
         }
         Err(error)
+    }
+}
+
+/// The list of an explorer that has such rows.
+fn kind(what: &What) -> Option<ExplorerList> {
+    match what {
+        What::Outer { .. } => Some(ExplorerList::Transactions),
+        What::Token { .. } => Some(ExplorerList::Tokens),
+        What::Call(_) => Some(ExplorerList::Calls),
+        What::Failed | What::MarkedFailed | What::Nothing => None,
     }
 }
 

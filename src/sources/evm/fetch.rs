@@ -9,12 +9,11 @@ use tokio::time::sleep;
 
 use super::blocks::BlockTimes;
 use super::discovery::Candidate;
-use super::explorer_wire::ExplorerList;
 use super::native::Traced;
 use super::{EvmSource, fees, receipts, wire};
 use crate::decode::evm::{self, Account, NativeFlows, Transaction, Word};
-use crate::domain::{Doubts, Height, Proof, TxId, Units, Way};
-use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Pool, Result};
+use crate::domain::{Doubts, Height, Proof, TxId, Units};
+use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Result};
 use crate::sources::chunk::{FoundTx, RawChunk};
 
 /// Attempt at which transactions are also queried by their position, after two empty answers by
@@ -79,7 +78,7 @@ impl EvmSource {
         given.fetched.retain(|one| one.tx.succeeded);
         self.add_native(&wallet, &mut given.fetched, &blocks, &options).await;
         let is_open = self.add_producers(&wallet, &mut given, &options).await
-            || proof.way == Way::Explorer && self.lists_no_tokens(&wallet, &given.fetched);
+            || self.has_empty_list((&wallet, high), proof.way, &given.fetched, &options).await;
         let is_refused = |one: &FetchedTx| one.tx.native == NativeFlows::Refused;
         // Without its payment a sale for native coin is not recognized, so such a read keeps a
         // doubt.
@@ -294,20 +293,6 @@ impl EvmSource {
         matches!(tx.native, NativeFlows::Unknown | NativeFlows::Gone) && self.may_trade(tx)
     }
 
-    /// Whether receipts show token transfers of the wallet while the index lists none, neither of
-    /// the wallet nor of an account that is used all the time: its list may be empty for everyone.
-    fn lists_no_tokens(&self, wallet: &Account, fetched: &[FetchedTx]) -> bool {
-        let reach = &self.inner.abilities.reach;
-        let mut indexes = self.inner.explorer.iter().flat_map(Pool::endpoints);
-        let moves_token = |one: &FetchedTx| {
-            let mut moved = one.tx.logs.iter().filter_map(receipts::transfer);
-            moved.any(|(from, to)| from == *wallet || to == *wallet)
-        };
-        indexes.all(|index| reach.newest(index.id, ExplorerList::Tokens).is_none())
-            && fetched.iter().all(|one| one.candidate.transfer.is_none())
-            && fetched.iter().any(moves_token)
-    }
-
     /// Leaves values open that a way with calls will read, or may have read before.
     fn leave_to_lists(&self, fetched: &mut [FetchedTx]) {
         for one in fetched.iter_mut().filter(|one| self.lacks_native(&one.tx)) {
@@ -432,8 +417,6 @@ impl CandidateTx {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::Value;
     use serde_json::value::to_raw_value;
 
@@ -477,28 +460,6 @@ mod tests {
         assert_eq!((settled(&mut one, false), one.is_done(true)), (None, true));
         let mut other = CandidateTx::new(candidate);
         assert_eq!((settled(&mut other, true), other.is_done(true)), (None, true));
-    }
-
-    /// An index that lists tokens of a busy account may lack those of the wallet.
-    #[tokio::test(start_paused = true)]
-    async fn an_index_without_any_token_is_not_believed_where_receipts_show_some() {
-        let nodes = nodes(|_, _, _| Ok(Value::Null));
-        let mut source = nodes.source(&["one"]);
-        Arc::get_mut(&mut source.inner).unwrap().explorer = Some(nodes.pool(&["index"]));
-        let fetched = |transfer, has_log| {
-            let listed = Candidate { transfer, ..Candidate::bare([1; 32], 9) };
-            let mut one = CandidateTx::new(listed);
-            settled(&mut one, has_log);
-            let (tx, fee) = one.done.unwrap();
-            FetchedTx { candidate: one.candidate, tx, fee }
-        };
-        let transfer = Some(TokenTransfer { wallet: WALLET, is_logged: false });
-        let none = |all: &[FetchedTx]| source.lists_no_tokens(&WALLET, all);
-        assert!(none(&[fetched(None, true), fetched(None, false)]));
-        assert!(!none(&[fetched(None, false)]), "there was none");
-        assert!(!none(&[fetched(None, true), fetched(transfer, true)]), "one is listed");
-        source.inner.abilities.reach.note(EndpointId(0), ExplorerList::Tokens, &[7]);
-        assert!(!none(&[fetched(None, true)]));
     }
 
     /// The value of a trade may depend on the block producer.

@@ -16,6 +16,7 @@ mod busy_fault;
 mod by_block;
 mod descent;
 mod discovery;
+mod empty_lists;
 mod explorer;
 mod explorer_reach;
 mod explorer_wire;

@@ -41,7 +41,12 @@ impl EvmSource {
 
     /// Whether the wallet had no code at a height or above, by states of given blocks: a node's
     /// newest block may be below.
-    async fn is_plain(&self, wallet: &Account, high: Height, options: &CallOptions) -> bool {
+    pub(super) async fn is_plain(
+        &self,
+        wallet: &Account,
+        high: Height,
+        options: &CallOptions,
+    ) -> bool {
         let is_known =
             |(seen, at): &(Height, Instant)| *seen >= high && at.elapsed() < REMEMBERED_FOR;
         if lock(&self.inner.plain).get(wallet).is_some_and(is_known) {

@@ -1,0 +1,152 @@
+//! Whether an index has a list that is empty for every account: what it lacks then looks like what
+//! a wallet does not have.
+
+use super::EvmSource;
+use super::explorer_wire::ExplorerList;
+use super::fetch::FetchedTx;
+use super::receipts;
+use crate::decode::evm::{Account, NativeFlows, NativeMove, Transaction};
+use crate::domain::{Height, Units, Way};
+use crate::rpc::{CallOptions, Pool};
+
+impl EvmSource {
+    /// Whether nodes have shown something of this wallet, by asset transfers of any, whose list has
+    /// no row, neither of the wallet nor of another account. An account without code loses nothing
+    /// by a list of calls that is empty.
+    pub(super) async fn has_empty_list(
+        &self,
+        (wallet, high): (&Account, Height),
+        way: Way,
+        fetched: &[FetchedTx],
+        options: &CallOptions,
+    ) -> bool {
+        let is_empty = |list: ExplorerList| {
+            let is_due = fetched.iter().any(|one| belongs(list, wallet, &one.tx));
+            if way == Way::Transfers {
+                return self.inner.abilities.owes_transfers(list, is_due);
+            }
+            // An explorer's other lists are checked by those of busy accounts.
+            let is_checked = way == Way::Explorer && list == ExplorerList::Tokens;
+            is_due && is_checked && !self.lists_tokens(fetched)
+        };
+        is_empty(ExplorerList::Transactions)
+            || is_empty(ExplorerList::Tokens)
+            || is_empty(ExplorerList::Calls) && !self.is_plain(wallet, high, options).await
+    }
+
+    fn lists_tokens(&self, fetched: &[FetchedTx]) -> bool {
+        let reach = &self.inner.abilities.reach;
+        let mut indexes = self.inner.explorer.iter().flat_map(Pool::endpoints);
+        indexes.any(|index| reach.newest(index.id, ExplorerList::Tokens).is_some())
+            || fetched.iter().any(|one| one.candidate.transfer.is_some())
+    }
+}
+
+/// Whether a transaction that succeeded belongs to this list of the wallet.
+fn belongs(list: ExplorerList, wallet: &Account, tx: &Transaction) -> bool {
+    let is_own = |(from, to): (Account, Account)| from == *wallet || to == *wallet;
+    match list {
+        // Asset transfers are asked for without those of nothing.
+        ExplorerList::Transactions => tx.from == *wallet && tx.value != Units::ZERO,
+        ExplorerList::Tokens => tx.logs.iter().filter_map(receipts::transfer).any(is_own),
+        ExplorerList::Calls => {
+            let is_inner = |one: &NativeMove| one.to == *wallet && one.from != tx.from;
+            matches!(&tx.native, NativeFlows::Calls(moves) if moves.iter().any(is_inner))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::discovery::Candidate;
+    use super::super::lists_model::lane;
+    use super::super::node_model::nodes;
+    use super::super::receipts::TokenTransfer;
+    use super::*;
+    use crate::decode::evm::{Log, TRANSFER, Terms};
+    use crate::rpc::EndpointId;
+
+    const WALLET: Account = [5; 20];
+    const POOL: Account = [8; 20];
+
+    /// A purchase for native coin with a token's transfer to the wallet, and part of the coin back.
+    fn purchase(is_listed: bool, moves_token: bool) -> FetchedTx {
+        let word = |account: Account| {
+            let mut word = [0; 32];
+            word[12..].copy_from_slice(&account);
+            word
+        };
+        let topics = [TRANSFER, word(POOL), word(WALLET)].into_iter().collect();
+        let log = Log { address: [7; 20], topics, data: vec![1] };
+        let back = NativeMove { from: POOL, to: WALLET, value: Units::from(5_u64) };
+        let tx = Transaction {
+            hash: [1; 32],
+            block: 9,
+            index: 0,
+            producer: None,
+            from: WALLET,
+            to: Some(POOL),
+            value: Units::from(100_u64),
+            selector: None,
+            terms: Terms::default(),
+            succeeded: true,
+            logs: if moves_token { vec![log] } else { Vec::new() },
+            native: NativeFlows::Calls(vec![back]),
+        };
+        let transfer = is_listed.then_some(TokenTransfer { wallet: WALLET, is_logged: false });
+        let candidate = Candidate { transfer, ..Candidate::bare([1; 32], 9) };
+        FetchedTx { candidate, tx, fee: None }
+    }
+
+    fn source(code: &'static str) -> EvmSource {
+        let nodes = nodes(move |_, method, _| match method {
+            "eth_blockNumber" => Ok("0x3e8".into()),
+            _ => Ok(code.into()),
+        });
+        nodes.source(&["one"])
+    }
+
+    async fn is_empty(source: &EvmSource, way: Way, all: &[FetchedTx]) -> bool {
+        source.has_empty_list((&WALLET, 9), way, all, &CallOptions::new(lane())).await
+    }
+
+    /// An index that lists tokens of a busy account may lack those of the wallet.
+    #[tokio::test(start_paused = true)]
+    async fn an_index_without_any_token_is_not_believed_where_receipts_show_some() {
+        let nodes = nodes(|_, _, _| Ok("0x60".into()));
+        let mut source = nodes.source(&["one"]);
+        Arc::get_mut(&mut source.inner).unwrap().explorer = Some(nodes.pool(&["index"]));
+        let by = Way::Explorer;
+        assert!(is_empty(&source, by, &[purchase(false, true), purchase(false, false)]).await);
+        assert!(!is_empty(&source, by, &[purchase(false, false)]).await, "there was none");
+        let one = [purchase(false, true), purchase(true, true)];
+        assert!(!is_empty(&source, by, &one).await, "one is listed");
+        source.inner.abilities.reach.note(EndpointId(0), ExplorerList::Tokens, &[7]);
+        assert!(!is_empty(&source, by, &[purchase(false, true)]).await);
+    }
+
+    /// Of each kind of asset transfers that the wallet has, some must have been listed.
+    #[tokio::test(start_paused = true)]
+    async fn asset_transfers_that_lack_a_kind_for_everyone_are_not_believed() {
+        use ExplorerList::{Calls, Tokens, Transactions};
+        for (listed, code, expected) in [
+            (&[Transactions, Tokens, Calls][..], "0x60", false),
+            (&[Tokens, Calls], "0x60", true),
+            (&[Transactions, Calls], "0x60", true),
+            (&[Transactions, Tokens], "0x60", true),
+            (&[Transactions, Tokens], "0x", false),
+        ] {
+            let source = source(code);
+            source.inner.abilities.note_transfers(listed.iter().copied());
+            let all = [purchase(true, true)];
+            assert_eq!(is_empty(&source, Way::Transfers, &all).await, expected, "{listed:?}");
+            assert!(!is_empty(&source, Way::Logs, &all).await, "they have no such lists");
+            // What is due of one wallet may be missing of each.
+            assert_eq!(is_empty(&source, Way::Transfers, &[]).await, expected, "{listed:?}");
+            source.inner.abilities.note_transfers(ExplorerList::ALL.into_iter());
+            assert!(!is_empty(&source, Way::Transfers, &all).await);
+        }
+    }
+}
