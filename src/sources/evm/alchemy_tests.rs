@@ -1,13 +1,15 @@
 //! Continuation and end of lists of asset transfers.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
 use super::alchemy::{AlchemyLister, METHOD};
+use super::explorer_wire::ExplorerList;
 use super::lists_model::{client, subject};
-use super::node_model::nodes;
+use super::node_model::{NodeFault, nodes};
 use super::texts::hex_text;
 use crate::domain::Height;
 
@@ -71,4 +73,30 @@ async fn a_page_without_a_key_is_cut_where_another_answer_has_one() {
     let pool = nodes.pool(&["one"]);
     let lister = AlchemyLister::new(client(pool), (0, 5_000));
     assert_eq!(found(lister).await, [1, 2, 3].into());
+}
+
+/// A category that an endpoint refuses is none that is empty.
+#[tokio::test(start_paused = true)]
+async fn a_kind_of_transfers_that_was_shown_or_refused_is_not_owed() {
+    for refuses in [false, true] {
+        let nodes = nodes(move |_, method, params| {
+            let filter = &params[0];
+            let categories = filter["category"].as_array();
+            let has_calls = categories.is_some_and(|all| all.contains(&json!("internal")));
+            match method {
+                METHOD if refuses && has_calls => {
+                    let text = "The internal category is only for some networks";
+                    Err(NodeFault::Rpc(-32602, text))
+                }
+                METHOD if filter["fromAddress"].is_null() => Ok(json!({"transfers": []})),
+                METHOD => Ok(json!({"transfers": [sent(1, 9)]})),
+                _ => Ok("0x186a0".into()),
+            }
+        });
+        let client = client(nodes.pool(&["one"]));
+        let abilities = Arc::clone(&client.abilities);
+        assert_eq!(found(AlchemyLister::new(client, (0, 5_000))).await, [1].into());
+        let owed = ExplorerList::ALL.map(|kind| abilities.owes_transfers(kind, true));
+        assert_eq!(owed, [true, false, !refuses], "{refuses}");
+    }
 }
