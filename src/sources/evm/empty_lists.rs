@@ -61,11 +61,13 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::discovery::Candidate;
+    use super::super::fetch::Batch;
     use super::super::lists_model::lane;
     use super::super::node_model::nodes;
     use super::super::receipts::TokenTransfer;
     use super::*;
     use crate::decode::evm::{Log, TRANSFER, Terms};
+    use crate::domain::{Doubts, Proof, UnixSeconds};
     use crate::rpc::EndpointId;
 
     const WALLET: Account = [5; 20];
@@ -147,6 +149,24 @@ mod tests {
             assert_eq!(is_empty(&source, Way::Transfers, &[]).await, expected, "{listed:?}");
             source.inner.abilities.note_transfers(ExplorerList::ALL.into_iter());
             assert!(!is_empty(&source, Way::Transfers, &all).await);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_chunk_of_asset_transfers_that_lack_tokens_for_everyone_is_in_doubt() {
+        use ExplorerList::{Calls, Transactions};
+        for (listed, doubts) in
+            [(&[Transactions, Calls][..], Doubts::UNCONFIRMED), (&ExplorerList::ALL, Doubts::NONE)]
+        {
+            let source = source("0x60");
+            source.inner.abilities.note_transfers(listed.iter().copied());
+            let FetchedTx { candidate, tx, .. } = purchase(true, true);
+            let (whole, time) = (Some(Box::new(tx)), Some(UnixSeconds(1)));
+            let candidates = vec![Candidate { whole, time, ..candidate }];
+            let proof = Proof::of(Way::Transfers);
+            let batch = Batch { wallet: WALLET, low: 0, high: 9, candidates, proof };
+            let chunk = source.chunk(batch, CallOptions::new(lane())).await.unwrap();
+            assert_eq!(chunk.proof, proof.with(doubts), "{listed:?}");
         }
     }
 }
