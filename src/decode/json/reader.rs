@@ -109,6 +109,22 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads an array of texts that may be long, each given without its quotes; returns the text of
+    /// the array.
+    pub(in crate::decode) fn texts(
+        &mut self,
+        mut each: impl FnMut(&'a [u8]),
+    ) -> Result<&'a [u8], Unread> {
+        self.peek();
+        let start = self.rest;
+        self.array(|r| -> Result<(), Unread> {
+            r.expect(b'"')?;
+            each(r.string_until(find_far(r.rest))?);
+            Ok(())
+        })?;
+        Ok(start.get(..start.len() - self.rest.len()).unwrap_or_default())
+    }
+
     /// A string without escapes; amounts and data never have any.
     #[inline]
     pub(in crate::decode) fn text(&mut self) -> Result<&'a [u8], Unread> {

@@ -4,17 +4,18 @@
 
 use super::action::Action;
 use super::keys::AccountKeys;
+use super::log::Log;
 use super::transaction::Instruction;
-use crate::decode::json::{Reader, Unread};
 
 /// Fills missing heights from the `Program … invoke [n]` log lines, as far as they match the
 /// instructions.
 pub(super) fn heights_from_logs(
     keys: &AccountKeys<'_>,
     instructions: &mut [Instruction],
-    logs: &[u8],
+    log: Log<'_>,
 ) {
-    let calls = calls(keys, logs);
+    let mut calls = Vec::with_capacity(32);
+    log.calls(|program, height| calls.extend(keys.find(program).map(|key| (key, height))));
     let mut at = 0;
     let mut from = 0;
     while from < instructions.len() {
@@ -39,49 +40,6 @@ pub(super) fn heights_from_logs(
             }
         }
     }
-}
-
-/// Number of calls inside an outer one that the log contains. Nodes cut long logs.
-pub(super) fn inner_calls(logs: &[u8]) -> usize {
-    let mut count = 0;
-    let read = Reader::new(logs).array(|r| -> Result<(), Unread> {
-        let line = r.skip()?;
-        // Most lines end otherwise.
-        let is_inner = line.ends_with(b"]\"") && called(line).is_some_and(|(_, height)| height > 1);
-        count += usize::from(is_inner);
-        Ok(())
-    });
-    if read.is_ok() { count } else { 0 }
-}
-
-/// Program and height of each `Program <id> invoke [<height>]`, in the JSON array of lines.
-fn calls(keys: &AccountKeys<'_>, logs: &[u8]) -> Vec<(u8, u8)> {
-    let mut calls = Vec::with_capacity(32);
-    let read = Reader::new(logs).array(|r| -> Result<(), Unread> {
-        calls.extend(invoke(keys, r.skip()?));
-        Ok(())
-    });
-    if read.is_err() {
-        calls.clear();
-    }
-    calls
-}
-
-fn invoke(keys: &AccountKeys<'_>, line: &[u8]) -> Option<(u8, u8)> {
-    let (program, height) = called(line)?;
-    Some((keys.find(program)?, height))
-}
-
-/// The program, as text, and the height in `Program <id> invoke [<height>]`. What a program itself
-/// logs begins with `Program log:`.
-fn called(line: &[u8]) -> Option<(&[u8], u8)> {
-    let rest = line.strip_prefix(b"\"Program ")?;
-    let (program, rest) = rest.split_at_checked(rest.iter().position(|byte| *byte == b' ')?)?;
-    if program.ends_with(b":") {
-        return None;
-    }
-    let height = rest.strip_prefix(b" invoke [")?.strip_suffix(b"]\"")?;
-    Some((program, std::str::from_utf8(height).ok()?.parse().ok()?))
 }
 
 /// Sets each instruction's parent; returns whether some heights had to be guessed.

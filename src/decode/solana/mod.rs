@@ -31,6 +31,7 @@ mod explain;
 mod frames;
 mod free_funds;
 mod keys;
+mod log;
 mod orders;
 mod raw;
 mod raw_error;

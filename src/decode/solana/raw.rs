@@ -31,17 +31,17 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
     let (before, after) = (meta.pre_token_balances, meta.post_token_balances);
     let inner = meta.inner_instructions;
     // A node that did not store inner calls with a block gives null, or an empty list.
-    let logged = meta.log_messages.map_or(0, frames::inner_calls);
+    let logged = meta.log.map_or(0, |log| log.inner_calls);
     let has_calls = inner.as_ref().is_some_and(|list| list.len() >= logged);
     let has_all_lists = before.is_some() && after.is_some() && has_calls;
     let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
     let tokens = token_accounts(&keys, &before, &after)?;
     let mut reader = InstructionReader::new(&keys, &listed);
     reader.read(&message.instructions, &inner.unwrap_or_default())?;
-    let logs = if reader.heights_missing { meta.log_messages } else { None };
+    let log = if reader.heights_missing { meta.log } else { None };
     let InstructionReader { mut instructions, accounts, data, .. } = reader;
-    if let Some(logs) = logs {
-        frames::heights_from_logs(&keys, &mut instructions, logs);
+    if let Some(log) = log {
+        frames::heights_from_logs(&keys, &mut instructions, log);
     }
     let has_guessed_heights = frames::link(&mut instructions, &accounts);
     let id = message.signature.and_then(Signature::parse);
