@@ -17,7 +17,7 @@ impl<L> Default for PageSizes<L> {
     }
 }
 
-impl<L: Eq + Hash> PageSizes<L> {
+impl<L: Copy + Eq + Hash> PageSizes<L> {
     /// Takes a page of so many entries. Whether more may follow it: no list gives fewer than `least`
     /// at most, and one that has given a longer page did not cut this one.
     pub(super) fn may_be_cut(&self, list: L, entries: usize, least: usize) -> bool {

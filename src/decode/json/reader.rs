@@ -117,11 +117,16 @@ impl<'a> Reader<'a> {
     ) -> Result<&'a [u8], Unread> {
         self.peek();
         let start = self.rest;
-        self.array(|r| -> Result<(), Unread> {
-            r.expect(b'"')?;
-            each(r.string_until(find_far(r.rest))?);
-            Ok(())
-        })?;
+        self.expect(b'[')?;
+        let mut goes_on = !self.eat(b']');
+        while goes_on {
+            self.expect(b'"')?;
+            each(self.string_until(find_far(self.rest))?);
+            goes_on = self.eat(b',');
+            if !goes_on {
+                self.expect(b']')?;
+            }
+        }
         Ok(start.get(..start.len() - self.rest.len()).unwrap_or_default())
     }
 

@@ -3,8 +3,8 @@
 //! each call was given.
 
 use super::action::Action;
+use super::call_log::CallLog;
 use super::keys::AccountKeys;
-use super::log::Log;
 use super::transaction::Instruction;
 
 /// Fills missing heights from the `Program … invoke [n]` log lines, as far as they match the
@@ -12,7 +12,7 @@ use super::transaction::Instruction;
 pub(super) fn heights_from_logs(
     keys: &AccountKeys<'_>,
     instructions: &mut [Instruction],
-    log: Log<'_>,
+    log: CallLog<'_>,
 ) {
     let mut calls = Vec::with_capacity(32);
     log.calls(|program, height| calls.extend(keys.find(program).map(|key| (key, height))));

@@ -26,12 +26,13 @@
 mod action;
 mod balances;
 mod base58;
+mod call_log;
 mod events;
 mod explain;
 mod frames;
 mod free_funds;
 mod keys;
-mod log;
+
 mod orders;
 mod raw;
 mod raw_error;

@@ -1,6 +1,6 @@
 //! The wire form of `getTransaction` (`json` and `jsonParsed`), borrowed from the reply.
 
-use super::log::Log;
+use super::call_log::CallLog;
 use super::raw_error::{LIMITS, RawError};
 use crate::decode::json::{Reader, Unread};
 
@@ -42,7 +42,7 @@ pub(super) struct Meta<'a> {
     pub(super) post_token_balances: Option<Vec<TokenBalance<'a>>>,
     /// Each with the index of its outer instruction.
     pub(super) inner_instructions: Option<Vec<(u64, RawInstruction<'a>)>>,
-    pub(super) log: Option<Log<'a>>,
+    pub(super) log: Option<CallLog<'a>>,
     pub(super) writable: Vec<&'a [u8]>,
     pub(super) readonly: Vec<&'a [u8]>,
 }
@@ -222,7 +222,7 @@ fn meta<'a>(r: &mut Reader<'a>, accounts: &mut Vec<AccountRef<'a>>) -> Read<Meta
             b"innerInstructions" => {
                 meta.inner_instructions = inner(r, accounts)?;
             }
-            b"logMessages" => meta.log = r.optional(Log::read)?,
+            b"logMessages" => meta.log = r.optional(CallLog::read)?,
             b"loadedAddresses" => drop(r.optional(|r| loaded(r, &mut meta))?),
             _ => drop(r.skip()?),
         }

@@ -162,7 +162,7 @@ mod tests {
             source.inner.abilities.note_transfers(listed.iter().copied());
             let FetchedTx { candidate, tx, .. } = purchase(true, true);
             let (whole, time) = (Some(Box::new(tx)), Some(UnixSeconds(1)));
-            let candidates = vec![Candidate { whole, time, ..candidate }];
+            let candidates = vec![Candidate { time, whole, ..candidate }];
             let proof = Proof::of(Way::Transfers);
             let batch = Batch { wallet: WALLET, low: 0, high: 9, candidates, proof };
             let chunk = source.chunk(batch, CallOptions::new(lane())).await.unwrap();

@@ -3,18 +3,17 @@
 use crate::decode::json::{Reader, Unread};
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Log<'a> {
+pub(super) struct CallLog<'a> {
     text: &'a [u8],
     /// Calls inside outer ones that it contains. Nodes cut long logs.
     pub(super) inner_calls: usize,
 }
 
-impl<'a> Log<'a> {
+impl<'a> CallLog<'a> {
     pub(super) fn read(r: &mut Reader<'a>) -> Result<Self, Unread> {
         let mut inner_calls = 0;
         let text = r.texts(|line| {
-            // Most lines end otherwise.
-            let is_inner = line.ends_with(b"]") && called(line).is_some_and(|(_, at)| at > 1);
+            let is_inner = called(line).is_some_and(|(_, height)| height > 1);
             inner_calls += usize::from(is_inner);
         })?;
         Ok(Self { text, inner_calls })
@@ -34,11 +33,8 @@ impl<'a> Log<'a> {
 /// The program, as text, and the height in `Program <id> invoke [<height>]`. What a program itself
 /// logs begins with `Program log:`.
 fn called(line: &[u8]) -> Option<(&[u8], u8)> {
-    let rest = line.strip_prefix(b"Program ")?;
-    let (program, rest) = rest.split_at_checked(rest.iter().position(|byte| *byte == b' ')?)?;
-    if program.ends_with(b":") {
-        return None;
-    }
-    let height = rest.strip_prefix(b" invoke [")?.strip_suffix(b"]")?;
-    Some((program, std::str::from_utf8(height).ok()?.parse().ok()?))
+    // Most lines end otherwise; heights have one digit.
+    let [call @ .., b'[', height @ b'1'..=b'9', b']'] = line else { return None };
+    let program = call.strip_prefix(b"Program ")?.strip_suffix(b" invoke ")?;
+    (!program.starts_with(b"log:")).then_some((program, height - b'0'))
 }
