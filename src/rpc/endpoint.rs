@@ -249,6 +249,7 @@ impl Endpoint {
         }
     }
 
+    /// Whether a cooldown applies to a method, or to the endpoint as a whole.
     pub(super) fn is_resting(&self, method: Option<&str>, now: Instant) -> bool {
         self.cooldown_until(method) > now
     }

@@ -11,6 +11,7 @@ defaults! {
         pub request_wait_max: Duration = Duration::from_secs(20),
         /// Longest answer to one call, after decompression.
         pub body_bytes_max: usize = 16 << 20,
+        /// Longest answer to a batch, after decompression.
         pub batch_body_bytes_max: usize = 64 << 20,
         /// All attempts of one call together, without the time in the queue. Also the longest wait
         /// while no endpoint answers any request.

@@ -87,6 +87,7 @@ impl PendingCall {
 #[derive(Clone, Copy)]
 pub(super) struct Sent {
     pub(super) endpoint: EndpointId,
+    /// The request's number in the pool.
     pub(super) request: u64,
     pub(super) calls: usize,
     pub(super) began: Instant,

@@ -65,6 +65,7 @@ pub(super) struct Needs {
     pub(super) is_hedge: bool,
     /// The caller queries another endpoint if the named one fails.
     pub(super) is_replaceable: bool,
+    /// When the call was first made.
     pub(super) since: Instant,
 }
 

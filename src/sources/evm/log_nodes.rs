@@ -102,6 +102,7 @@ pub(super) struct LogChoice {
     /// Some server behind the address may lag: an answer counts only with a head that is high
     /// enough.
     pub(super) asks_head: bool,
+    /// Calls per request.
     pub(super) batch: usize,
     /// The endpoint is known to lack the lowest block.
     pub(super) lacks: bool,
@@ -236,6 +237,7 @@ impl EvmSource {
         self.with_log_node(id, |node, _| node.topics_max = Some(most.max(1)));
     }
 
+    /// The most topics in one position that the endpoint is known to take.
     pub(super) fn log_topics(&self, id: EndpointId) -> Option<usize> {
         lock(&self.inner.log_nodes).0.get(&id).and_then(|node| node.topics_max)
     }
@@ -263,6 +265,7 @@ impl EvmSource {
         if_current(lock(&self.inner.log_nodes).0.get(&id)?.kept, Instant::now())
     }
 
+    /// Whether the endpoint keeps its logs at a height, as far as known.
     pub(super) fn known_depth(&self, id: EndpointId, low: Height) -> Option<Kept> {
         lock(&self.inner.log_nodes).0.get(&id)?.depth(low, Instant::now())
     }

@@ -53,6 +53,7 @@ pub(super) struct PortalWindow {
 }
 
 impl PortalWindow {
+    /// Joins this window with the one right above.
     pub(super) fn below(mut self, above: Self) -> Self {
         self.high = above.high;
         self.found.extend(above.found);
@@ -64,6 +65,7 @@ impl PortalWindow {
         self
     }
 
+    /// Splits the window into the part from a height up and the part below.
     pub(super) fn split(mut self, low: Height) -> (Self, Option<Self>) {
         let Some(high) = low.checked_sub(1).filter(|high| *high >= self.low) else {
             return (self, None);

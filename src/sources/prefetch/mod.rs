@@ -222,6 +222,7 @@ impl<R: PrefetchReader<Chunk = RawChunk, Event: Send> + Send> ChunkReader for R 
     }
 }
 
+/// The next chunk, newest first; `None` after the last one. Cancel safe.
 pub(super) async fn next_chunk<R: PrefetchReader>(reader: &mut R) -> Result<Option<R::Chunk>> {
     loop {
         if let Some(error) = reader.prefetcher().failure.take() {

@@ -18,6 +18,7 @@ use crate::sources::chunk::{FoundTx, RawTx};
 
 #[derive(Debug, Clone)]
 pub(super) struct PageRequest {
+    /// Number of the list.
     pub(super) list: usize,
     pub(super) address: [u8; 32],
     pub(super) before: Option<TxId>,
