@@ -374,14 +374,14 @@ impl DemoNode {
         } else if fault.null_result || nulled {
             Ok(b"null".to_vec())
         } else {
-            let (method, twist) = (entry.method.as_ref(), fault.twist);
-            let reply = service.call(options, RpcCall { method, params, twist });
+            let (method, answer_faults) = (entry.method.as_ref(), fault.answer_faults);
+            let reply = service.call(options, RpcCall { method, params, answer_faults });
             let is_bare = fault.bare_receipts && entry.method == "eth_getTransactionReceipt";
             let reply = if is_bare { reply.map(without_logs) } else { reply };
             let is_nulled = !faults.nulled.is_empty() && entry.method.contains("ransaction");
             let bare = |reply| without_members(reply, faults.nulled);
             let reply = if is_nulled { reply.map(bare) } else { reply };
-            reply.map(|reply| twist.lie.content(method, reply))
+            reply.map(|reply| answer_faults.lie.content(method, reply))
         };
         let own = entry.id.map_or("null", RawValue::get);
         envelope(reply, if fault.wrong_id { "987654321" } else { own })

@@ -133,24 +133,25 @@ impl Service {
         request: &DemoRequest<'_>,
         fault: CallFaults,
     ) -> HttpAnswer {
-        let CallFaults { busy, twist, .. } = fault;
+        let CallFaults { busy, answer_faults, .. } = fault;
         let &DemoRequest { path, query, body, .. } = request;
         match (self, options) {
             (Self::Explorer(_), Options::Explorer(_)) if busy => {
                 let text = "Unexpected error, timeout or server too busy. Please try again later";
                 HttpAnswer::json(200, &evm::refused(text))
             }
-            (Self::Explorer(model), Options::Explorer(options)) => {
-                HttpAnswer::json(200, &evm::explorer(model, options, &parameters(query), twist))
-            }
+            (Self::Explorer(model), Options::Explorer(options)) => HttpAnswer::json(
+                200,
+                &evm::explorer(model, options, &parameters(query), answer_faults),
+            ),
             (Self::Portal(_) | Self::SolanaPortal(_), _) if busy => {
                 HttpAnswer::new(503, "text/plain", "try again later")
             }
             (Self::Portal(model), Options::Portal(options)) => {
-                evm::portal(model, options, path, body, twist)
+                evm::portal(model, options, path, body, answer_faults)
             }
             (Self::SolanaPortal(model), Options::Portal(options)) => {
-                solana::portal(model, options, path, body, twist)
+                solana::portal(model, options, path, body, answer_faults)
             }
             (Self::Tron(model), Options::Tron(options)) => {
                 let query = parameters(query);

@@ -74,8 +74,8 @@ mod tests {
     fn no_more_tasks_are_polled_at_the_same_time_than_there_are_turns() {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(6).build().unwrap();
-        let (turns, polled, most) = (ReadyLimit::new(2), Arc::default(), Arc::default());
-        let work = || turns.take(busy(Arc::clone(&polled), Arc::clone(&most), 200));
+        let (limit, polled, most) = (ReadyLimit::new(2), Arc::default(), Arc::default());
+        let work = || limit.take(busy(Arc::clone(&polled), Arc::clone(&most), 200));
         let tasks: Vec<_> = (0..20).map(|_| runtime.spawn(work())).collect();
         runtime.block_on(async {
             for task in tasks {
@@ -83,7 +83,7 @@ mod tests {
             }
         });
         assert!(most.load(Ordering::SeqCst) <= 2);
-        assert_eq!(turns.0.available_permits(), 2, "all turns are given back");
+        assert_eq!(limit.0.available_permits(), 2, "all permits are given back");
     }
 
     /// A task that is blocked in its poll holds the only turn, and the others go on after it.
@@ -91,15 +91,15 @@ mod tests {
     fn what_takes_no_turns_goes_on_next_to_what_waits_for_one() {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-        let (turns, barrier) = (ReadyLimit::new(1), Arc::new(Barrier::new(2)));
+        let (limit, barrier) = (ReadyLimit::new(1), Arc::new(Barrier::new(2)));
         let (begun, holds) = mpsc::channel();
         let held = Arc::clone(&barrier);
-        let first = runtime.spawn(turns.take(async move {
+        let first = runtime.spawn(limit.take(async move {
             begun.send(()).unwrap();
             held.wait();
         }));
         holds.recv().unwrap();
-        let second = runtime.spawn(turns.take(async { 2 }));
+        let second = runtime.spawn(limit.take(async { 2 }));
         assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
         assert!(!second.is_finished());
         barrier.wait();
@@ -111,15 +111,15 @@ mod tests {
     #[test]
     fn a_task_that_ends_while_it_waits_keeps_no_turn() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let turns = ReadyLimit::new(1);
+        let limit = ReadyLimit::new(1);
         runtime.block_on(async {
-            let permit = turns.0.clone().acquire_owned().await.unwrap();
-            let mut waits = turns.take(async {});
+            let permit = limit.0.clone().acquire_owned().await.unwrap();
+            let mut waits = limit.take(async {});
             assert!(futures_util::poll!(&mut waits).is_pending());
             drop(waits);
             drop(permit);
-            turns.take(async {}).await;
+            limit.take(async {}).await;
         });
-        assert_eq!(turns.0.available_permits(), 1);
+        assert_eq!(limit.0.available_permits(), 1);
     }
 }

@@ -13,7 +13,7 @@ use super::ready_limit::ReadyLimit;
 pub struct Tasks {
     tracker: TaskTracker,
     stop: CancellationToken,
-    turns: ReadyLimit,
+    ready: ReadyLimit,
 }
 
 impl Tasks {
@@ -31,7 +31,7 @@ impl Tasks {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.spawn(self.turns.take(future))
+        self.spawn(self.ready.take(future))
     }
 
     /// Starts a task that ends when the handle is dropped.

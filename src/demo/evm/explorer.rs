@@ -8,7 +8,7 @@ use super::coins::Coin;
 use super::model::{EvmModel, PlacedTx};
 use super::tx::{Frame, Op};
 use super::{references, wire};
-use crate::demo::faults::Twist;
+use crate::demo::faults::AnswerFaults;
 use crate::demo::rpc::set;
 use crate::domain::{Account, Height, Units, defaults};
 
@@ -52,10 +52,10 @@ pub(in crate::demo) fn answer(
     model: &EvmModel,
     options: &ExplorerOptions,
     query: &HashMap<String, String>,
-    twist: Twist,
+    answer_faults: AnswerFaults,
 ) -> Value {
     let text = |name: &str| query.get(name).map_or("", String::as_str);
-    let head = model.newest().saturating_sub(options.lag).saturating_sub(twist.head_back);
+    let head = model.newest().saturating_sub(options.lag).saturating_sub(answer_faults.head_back);
     let list = match (text("module"), text("action")) {
         ("account", "txlist") => AccountList::Transactions,
         ("account", "tokentx") => AccountList::Tokens,
@@ -102,16 +102,16 @@ pub(in crate::demo) fn answer(
     let newest_first = text("sort") == "desc";
     let rows = model.rows_of(&wallet, (low, high), newest_first, |found| ask.of(found));
     let mut rows: Vec<Value> = rows.skip((page - 1) * offset).take(most).collect();
-    falsify(&mut rows, high, twist);
+    falsify(&mut rows, high, answer_faults);
     done(&rows)
 }
 
-fn falsify(rows: &mut Vec<Value>, high: Height, twist: Twist) {
+fn falsify(rows: &mut Vec<Value>, high: Height, answer_faults: AnswerFaults) {
     let height = |row: &Value| row.get("blockNumber")?.as_str()?.parse().ok();
-    twist.omit_rows(rows);
-    twist.lie.reduce(rows, |row| height(row).unwrap_or_default());
-    twist.repeat_first(rows);
-    twist.lose_first(rows, |row| height(row) == Some(high));
+    answer_faults.omit_rows(rows);
+    answer_faults.lie.reduce(rows, |row| height(row).unwrap_or_default());
+    answer_faults.repeat_first(rows);
+    answer_faults.lose_first(rows, |row| height(row) == Some(high));
 }
 
 fn done(rows: &[Value]) -> Value {

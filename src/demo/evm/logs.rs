@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::desk::{CallResult, Desk};
 use super::model::{EvmModel, PlacedTx};
+use super::node_context::{CallResult, NodeContext};
 use super::options::LimitTexts;
 use super::places::TABLE;
 use super::script::WalletHistory;
@@ -74,57 +74,62 @@ fn filter(query: &Value) -> Result<LogFilter, DemoError> {
     Ok(LogFilter { addresses: choice(query.get("address"), wire::bytes)?, topics })
 }
 
-pub(super) fn get(desk: &Desk<'_>) -> CallResult {
-    let query = desk.params.first().cloned().unwrap_or_default();
+pub(super) fn get(context: &NodeContext<'_>) -> CallResult {
+    let query = context.params.first().cloned().unwrap_or_default();
     let filter = filter(&query)?;
-    let low = desk.height(query.get("fromBlock"))?;
-    let high = desk.height(query.get("toBlock"))?;
+    let low = context.height(query.get("fromBlock"))?;
+    let high = context.height(query.get("toBlock"))?;
     if low > high {
         return Err(DemoError::new(-32000, "invalid block range params"));
     }
-    if low < desk.node.first_available && !desk.node.prunes_silently {
-        let first = desk.node.first_available;
+    if low < context.node.first_available && !context.node.prunes_silently {
+        let first = context.node.first_available;
         let text = format!("pruned history unavailable: blocks below {first} are not kept");
         return Err(DemoError::new(4444, text));
     }
-    if let Some(most) = desk.node.log_blocks_max.filter(|most| high - low >= *most) {
-        return Err(too_wide(desk.node.texts, (low, high), most));
+    if let Some(most) = context.node.log_blocks_max.filter(|most| high - low >= *most) {
+        return Err(too_wide(context.node.texts, (low, high), most));
     }
-    let top = desk.newest.saturating_sub(desk.node.logs_lag);
-    let range = (low.max(desk.node.first_available), high.min(top));
+    let top = context.newest.saturating_sub(context.node.logs_lag);
+    let range = (low.max(context.node.first_available), high.min(top));
     let mut found: BTreeMap<(Height, u64), Value> = BTreeMap::new();
     let newest = |found: BTreeMap<(Height, u64), Value>| -> CallResult {
-        let others = found.len().saturating_sub(desk.node.silent_max.unwrap_or(usize::MAX));
+        let others = found.len().saturating_sub(context.node.silent_max.unwrap_or(usize::MAX));
         let mut kept: Vec<_> = found.into_iter().skip(others).collect();
-        desk.twist.lie.reduce(&mut kept, |((height, _), _)| *height);
-        Ok(desk.twist.events(kept.into_iter().map(|(_, log)| log).collect()))
+        context.answer_faults.lie.reduce(&mut kept, |((height, _), _)| *height);
+        Ok(context.answer_faults.events(kept.into_iter().map(|(_, log)| log).collect()))
     };
     let mut add = |tx: &PlacedTx| {
         for (at, log) in (0..).zip(&tx.tx.logs).filter(|(_, log)| filter.fits(log)) {
-            let value = wire::log(desk.model, tx, at, log, desk.node.log_times);
+            let value = wire::log(context.model, tx, at, log, context.node.log_times);
             found.insert((tx.spot.height, wire::log_index(tx, at)), value);
         }
-        match desk.node.logs_max.filter(|most| found.len() > *most) {
-            Some(most) => Err(too_many(desk.node.texts, (low, high), tx.spot.height, most)),
+        match context.node.logs_max.filter(|most| found.len() > *most) {
+            Some(most) => Err(too_many(context.node.texts, (low, high), tx.spot.height, most)),
             None => Ok(()),
         }
     };
-    if let Some(mut swaps) = desk.model.reference_swaps(&filter, range) {
+    if let Some(mut swaps) = context.model.reference_swaps(&filter, range) {
         if range.1.saturating_sub(range.0) > REFERENCE_BLOCKS_MAX {
-            return Err(too_many(desk.node.texts, (low, high), low + REFERENCE_BLOCKS_MAX, 10_000));
+            return Err(too_many(
+                context.node.texts,
+                (low, high),
+                low + REFERENCE_BLOCKS_MAX,
+                10_000,
+            ));
         }
         swaps.try_for_each(|tx| add(&tx))?;
-        if references::are_all(desk.model.places(), &filter) {
+        if references::are_all(context.model.places(), &filter) {
             return newest(found);
         }
     }
     // A query for a single block returns every log in its bloom filter.
     let is_open = filter.addresses.is_none() && filter.topics.is_empty();
     if is_open && range.0 == range.1 {
-        desk.model.strangers_in(range.0).iter().try_for_each(&mut add)?;
+        context.model.strangers_in(range.0).iter().try_for_each(&mut add)?;
     }
-    for wallet in wallets_of(&filter, desk.model) {
-        desk.model.transactions(&wallet, range).try_for_each(|tx| add(&tx))?;
+    for wallet in wallets_of(&filter, context.model) {
+        context.model.transactions(&wallet, range).try_for_each(|tx| add(&tx))?;
     }
     newest(found)
 }

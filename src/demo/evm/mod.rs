@@ -5,10 +5,10 @@
 mod coins;
 mod cycle;
 mod deal;
-mod desk;
 mod explorer;
 mod logs;
 mod model;
+mod node_context;
 mod noise;
 mod options;
 mod places;
@@ -32,11 +32,11 @@ use super::faults::RpcCall;
 use super::rpc::{CallReply, DemoError};
 pub use super::timeline::Crowd;
 use crate::domain::{Account, Word, lock};
-use desk::{CallResult, Desk};
 pub use explorer::ExplorerOptions;
 pub(super) use explorer::{answer as explorer, refused};
 use model::PlacedTx;
 pub use model::{EvmModel, TrueTrade};
+use node_context::{CallResult, NodeContext};
 pub use options::{LimitTexts, NodeOptions};
 pub use portal::PortalOptions;
 pub(super) use portal::{answer as portal, asked, by_block, reply};
@@ -106,44 +106,44 @@ fn keccak(parts: &[&[u8]]) -> Word {
 pub(super) fn answer(
     model: &EvmModel,
     node: &NodeOptions,
-    RpcCall { method, params, twist }: RpcCall<'_>,
+    RpcCall { method, params, answer_faults }: RpcCall<'_>,
 ) -> CallReply {
-    let behind = node.lag.saturating_add(twist.head_back);
+    let behind = node.lag.saturating_add(answer_faults.head_back);
     let newest = model.newest().saturating_sub(behind);
     let last = model.head().saturating_sub(behind);
-    let desk = Desk { model, node, params, newest, last, twist };
-    result(&desk, method).map(|value| value.to_string().into_bytes())
+    let context = NodeContext { model, node, params, newest, last, answer_faults };
+    result(&context, method).map(|value| value.to_string().into_bytes())
 }
 
-fn result(desk: &Desk<'_>, method: &str) -> CallResult {
+fn result(context: &NodeContext<'_>, method: &str) -> CallResult {
     let shown = |show: &dyn Fn(&PlacedTx) -> Value| {
-        Ok(desk.found()?.map_or(Value::Null, |found| show(&found)))
+        Ok(context.found()?.map_or(Value::Null, |found| show(&found)))
     };
     match method {
-        "eth_chainId" => Ok(wire::number(desk.chain_id()).into()),
+        "eth_chainId" => Ok(wire::number(context.chain_id()).into()),
         // What wallets and libraries ask a node first.
-        "net_version" => Ok(desk.chain_id().to_string().into()),
+        "net_version" => Ok(context.chain_id().to_string().into()),
         "web3_clientVersion" => Ok("Geth/v1.16.7-stable/linux-amd64/go1.25.1".into()),
         "eth_syncing" => Ok(false.into()),
-        "eth_blockNumber" => Ok(wire::number(desk.newest).into()),
-        "eth_getBlockByNumber" => desk.block(),
-        "eth_getLogs" if desk.node.logs => logs::get(desk),
+        "eth_blockNumber" => Ok(wire::number(context.newest).into()),
+        "eth_getBlockByNumber" => context.block(),
+        "eth_getLogs" if context.node.logs => logs::get(context),
         // Public nodes of one chain answer so to any range.
         "eth_getLogs" => Err(DemoError::new(-32005, "limit exceeded")),
-        "eth_getTransactionByHash" => shown(&|found| wire::transaction(desk.model, found)),
+        "eth_getTransactionByHash" => shown(&|found| wire::transaction(context.model, found)),
         "eth_getTransactionReceipt" => {
-            shown(&|found| wire::receipt(desk.model, found, desk.node.log_times))
+            shown(&|found| wire::receipt(context.model, found, context.node.log_times))
         }
-        "eth_getTransactionByBlockNumberAndIndex" => desk.at_place(),
-        "eth_getBlockReceipts" => desk.block_receipts(),
-        "eth_getBalance" | "eth_getTransactionCount" => desk.state(method),
-        "eth_getCode" => Ok(desk.code()),
-        "eth_call" => desk::call(desk),
-        "debug_traceTransaction" if desk.node.traces => desk.trace(),
-        "trace_transaction" if desk.node.flat_traces => {
-            shown(&|found| wire::flat_trace(desk.model, found).into())
+        "eth_getTransactionByBlockNumberAndIndex" => context.at_place(),
+        "eth_getBlockReceipts" => context.block_receipts(),
+        "eth_getBalance" | "eth_getTransactionCount" => context.state(method),
+        "eth_getCode" => Ok(context.code()),
+        "eth_call" => node_context::call(context),
+        "debug_traceTransaction" if context.node.traces => context.trace(),
+        "trace_transaction" if context.node.flat_traces => {
+            shown(&|found| wire::flat_trace(context.model, found).into())
         }
-        "alchemy_getAssetTransfers" if desk.node.transfers => transfers::get(desk),
+        "alchemy_getAssetTransfers" if context.node.transfers => transfers::get(context),
         _ => {
             let text = format!("the method {method} does not exist/is not available");
             Err(DemoError::new(-32601, text))

@@ -11,7 +11,7 @@ use super::places::Made;
 use super::script::WalletHistory;
 use super::tx::{Frame, LogFilter, Op};
 use super::{references, wire};
-use crate::demo::faults::Twist;
+use crate::demo::faults::AnswerFaults;
 use crate::demo::rpc::{HttpAnswer, set};
 use crate::demo::timeline::Spot;
 use crate::domain::{Account, Height, Word, defaults};
@@ -41,9 +41,9 @@ pub(in crate::demo) fn answer(
     options: &PortalOptions,
     path: &str,
     body: &[u8],
-    twist: Twist,
+    answer_faults: AnswerFaults,
 ) -> HttpAnswer {
-    let behind = options.lag.saturating_add(twist.head_back);
+    let behind = options.lag.saturating_add(answer_faults.head_back);
     let newest = model.newest().saturating_sub(behind);
     let last = model.head().saturating_sub(behind);
     match path.rsplit('/').next().unwrap_or_default() {
@@ -59,9 +59,11 @@ pub(in crate::demo) fn answer(
             reply(200, metadata.to_string())
         }
         // The gateway has the blocks, and claims that it does not.
-        "finalized-stream" | "stream" if twist.empty => reply(204, ""),
-        "finalized-stream" => stream(model, options, body, last, twist).unwrap_or_else(|bad| bad),
-        "stream" => stream(model, options, body, newest, twist).unwrap_or_else(|bad| bad),
+        "finalized-stream" | "stream" if answer_faults.empty => reply(204, ""),
+        "finalized-stream" => {
+            stream(model, options, body, last, answer_faults).unwrap_or_else(|bad| bad)
+        }
+        "stream" => stream(model, options, body, newest, answer_faults).unwrap_or_else(|bad| bad),
         _ => reply(404, "Not found"),
     }
 }
@@ -122,7 +124,7 @@ fn stream(
     options: &PortalOptions,
     body: &[u8],
     head: Height,
-    twist: Twist,
+    answer_faults: AnswerFaults,
 ) -> Result<HttpAnswer, HttpAnswer> {
     let (query, (low, high)) = asked(body, "evm", (options.first, head))?;
     let mut picks = picks(&query).map_err(bad)?;
@@ -142,7 +144,7 @@ fn stream(
         asked.remove("nonce");
     }
     let search = Search { model, picks, fields, range: (low, high), options };
-    let (mut blocks, end) = by_block(search.found(twist), high, options.transactions_max);
+    let (mut blocks, end) = by_block(search.found(answer_faults), high, options.transactions_max);
     // The last block of the range is always included.
     blocks.entry(end).or_default();
     let line = |(height, parts)| format!("{}\n", block(model, height, parts, &search.fields));
@@ -162,14 +164,14 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// What is to be shown, after faults.
-    fn found(&self, twist: Twist) -> Vec<(Spot, Parts)> {
+    fn found(&self, answer_faults: AnswerFaults) -> Vec<(Spot, Parts)> {
         let mut found = self.matches();
         // Histories are made apart from one another. At one place stands one transaction: that of
         // whom is asked for first.
         found.sort_by_key(|(spot, _)| *spot);
         found.dedup_by_key(|(spot, _)| *spot);
-        twist.omit_logs(&mut found);
-        twist.lie.reduce(&mut found, |(spot, _)| spot.height);
+        answer_faults.omit_logs(&mut found);
+        answer_faults.lie.reduce(&mut found, |(spot, _)| spot.height);
         found
     }
 

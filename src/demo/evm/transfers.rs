@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::coins::Coin;
-use super::desk::{CallResult, Desk, quantity};
 use super::model::PlacedTx;
+use super::node_context::{CallResult, NodeContext, quantity};
 use super::tx::{Op, TRANSFER};
 use super::{tail, wire};
 use crate::demo::rpc::{DemoError, set};
@@ -36,9 +36,9 @@ struct Query {
     behind: Option<(Height, u32, usize)>,
 }
 
-fn query(desk: &Desk<'_>) -> Result<Query, DemoError> {
+fn query(context: &NodeContext<'_>) -> Result<Query, DemoError> {
     let wrong = |what: &str| DemoError::invalid(format!("invalid params: {what}"));
-    let raw = desk.params.first().ok_or_else(|| wrong("no filter"))?;
+    let raw = context.params.first().ok_or_else(|| wrong("no filter"))?;
     let text = |name: &str| raw.get(name).and_then(Value::as_str);
     let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
     let account = |name: &str| {
@@ -47,8 +47,8 @@ fn query(desk: &Desk<'_>) -> Result<Query, DemoError> {
     };
     let categories = raw.get("category").and_then(Value::as_array);
     let categories = categories.ok_or_else(|| wrong("category is required"))?;
-    let low = raw.get("fromBlock").map_or(Ok(0), |block| desk.height(Some(block)))?;
-    let high = desk.height(raw.get("toBlock"))?.min(desk.newest);
+    let low = raw.get("fromBlock").map_or(Ok(0), |block| context.height(Some(block)))?;
+    let high = context.height(raw.get("toBlock"))?.min(context.newest);
     let behind = text("pageKey").map(|key| read_key(key).ok_or_else(|| wrong("pageKey")));
     let behind = behind.transpose()?;
     let most = text("maxCount").and_then(quantity).and_then(|most| usize::try_from(most).ok());
@@ -77,16 +77,16 @@ fn read_key(key: &str) -> Option<(Height, u32, usize)> {
     Some((height, index, usize::from_str_radix(parts.next()?, 16).ok()?))
 }
 
-pub(super) fn get(desk: &Desk<'_>) -> CallResult {
-    let mut query = query(desk)?;
+pub(super) fn get(context: &NodeContext<'_>) -> CallResult {
+    let mut query = query(context)?;
     let required = "invalid params: fromAddress or toAddress is required here";
     let account = query.from.or(query.to).ok_or_else(|| DemoError::invalid(required))?;
     let mut rows = Vec::new();
-    let Some(wallet) = desk.model.wallet(&account) else { return Ok(json!({"transfers": []})) };
+    let Some(wallet) = context.model.wallet(&account) else { return Ok(json!({"transfers": []})) };
     let page = |mut rows: Vec<(Height, Value)>, key: Option<String>| {
-        desk.twist.lie.reduce(&mut rows, |(height, _)| *height);
+        context.answer_faults.lie.reduce(&mut rows, |(height, _)| *height);
         let rows: Vec<Value> = rows.into_iter().map(|(_, row)| row).collect();
-        match key.filter(|_| desk.twist.lie.edge.is_none()) {
+        match key.filter(|_| context.answer_faults.lie.edge.is_none()) {
             Some(key) => json!({"transfers": rows, "pageKey": key}),
             None => json!({"transfers": rows}),
         }
@@ -95,7 +95,7 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
         let side = if query.newest_first { &mut query.high } else { &mut query.low };
         *side = height;
     }
-    let mut all = desk.model.transactions(&wallet, (query.low, query.high));
+    let mut all = context.model.transactions(&wallet, (query.low, query.high));
     let mut next = || if query.newest_first { all.next_back() } else { all.next() };
     while let Some(found) = next() {
         let place = (found.spot.height, found.spot.index);
@@ -105,21 +105,21 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
             Some((height, index, _)) if (place > (height, index)) == query.newest_first => continue,
             Some(_) | None => 0,
         };
-        for (at, item) in items(desk, &found, &query).iter().enumerate().skip(done) {
-            if desk.node.silent_max == Some(rows.len()) {
+        for (at, item) in items(context, &found, &query).iter().enumerate().skip(done) {
+            if context.node.silent_max == Some(rows.len()) {
                 return Ok(page(rows, None));
             }
             if rows.len() == query.most {
                 let key = key((place.0, place.1, at));
                 return Ok(page(rows, Some(key)));
             }
-            rows.push((place.0, row(desk, &found, item, at, query.times)));
+            rows.push((place.0, row(context, &found, item, at, query.times)));
         }
     }
     Ok(page(rows, None))
 }
 
-fn items(desk: &Desk<'_>, found: &PlacedTx, query: &Query) -> Vec<Item> {
+fn items(context: &NodeContext<'_>, found: &PlacedTx, query: &Query) -> Vec<Item> {
     if found.tx.call.failed {
         return Vec::new();
     }
@@ -133,7 +133,7 @@ fn items(desk: &Desk<'_>, found: &PlacedTx, query: &Query) -> Vec<Item> {
             all.push(Item { category, from, to, value: Some(frame.value), token: None });
         }
     }
-    let transfer = desk.model.places().signatures.topic(TRANSFER);
+    let transfer = context.model.places().signatures.topic(TRANSFER);
     for log in &found.tx.logs {
         let (category, from, to, value) = match log.topics.as_slice() {
             [kind, from, to] if *kind == transfer => ("erc20", from, to, wire::amount(log)),
@@ -153,8 +153,8 @@ fn items(desk: &Desk<'_>, found: &PlacedTx, query: &Query) -> Vec<Item> {
     all
 }
 
-fn row(desk: &Desk<'_>, found: &PlacedTx, item: &Item, at: usize, times: bool) -> Value {
-    let places = desk.model.places();
+fn row(context: &NodeContext<'_>, found: &PlacedTx, item: &Item, at: usize, times: bool) -> Value {
+    let places = context.model.places();
     let coin = item.token.and_then(|token| Coin::of(places, &token));
     let (asset, decimals) = match (item.token, coin) {
         (None, _) => (Some(places.native.clone()), Some(18)),
@@ -174,7 +174,7 @@ fn row(desk: &Desk<'_>, found: &PlacedTx, item: &Item, at: usize, times: bool) -
         },
     });
     if times {
-        let time = i64::from(desk.model.time_of(found.spot.height).0);
+        let time = i64::from(context.model.time_of(found.spot.height).0);
         let time = jiff::Timestamp::from_second(time).unwrap_or_default();
         set(&mut row, "metadata", json!({"blockTimestamp": format!("{time:.3}")}));
     }

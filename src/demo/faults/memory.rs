@@ -52,7 +52,7 @@ impl FaultMemory {
             fault.spare(self.spared.entry(question).or_default());
         }
         if faults.lie() {
-            fault.twist.lie.spare(self.lies.entry(question_of_lie).or_default(), twice);
+            fault.answer_faults.lie.spare(self.lies.entry(question_of_lie).or_default(), twice);
         }
     }
 }

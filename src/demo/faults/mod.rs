@@ -3,23 +3,25 @@
 
 use std::time::Duration;
 
+mod answer_faults;
 mod lie;
 mod memory;
 mod refusal;
 mod request;
-mod twist;
 
 use serde_json::Value;
 
 use super::mix::Dice;
 use crate::domain::{TxId, defaults};
 
+pub(super) use answer_faults::{
+    AnswerFaults, CallFaults, RpcCall, reordered, without_logs, without_members,
+};
 pub(super) use lie::{Lie, LieMemory};
 pub(super) use memory::FaultMemory;
 pub use refusal::Refusal;
 pub(super) use refusal::tron_too_often;
 pub(super) use request::{RequestFault, TOO_MANY};
-pub(super) use twist::{CallFaults, RpcCall, Twist, reordered, without_logs, without_members};
 
 /// A rate, in thousandths of requests (or of calls, where stated).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
@@ -210,7 +212,7 @@ impl Faults {
             wrong_id: self.wrong_id.hits(dice),
             null_result: self.null_result.hits(dice),
             busy: self.busy.hits(dice),
-            twist: Twist {
+            answer_faults: AnswerFaults {
                 duplicate: self.duplicate.hits(dice),
                 lose: self.lost.hits(dice),
                 empty: self.empty_page.hits(dice),
@@ -229,7 +231,7 @@ impl Faults {
         };
         // Drawn after all others, which these leave as they were.
         let mut salted = |rate: Rate| rate.hits(dice).then_some(salt);
-        call.twist.lie = Lie {
+        call.answer_faults.lie = Lie {
             edge: salted(self.cut_at_edge),
             hole: salted(self.hole),
             hollow: salted(self.hollow),

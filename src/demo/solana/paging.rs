@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::history::{self, Content, LANES, NoiseKind, STEPS, WalletHistory, noise_number};
 use super::keys::{KnownAccount, ModelKey};
 use super::model::{ListEntry, ListSubject, SolanaModel, build};
-use super::rpc::{Desk, ParamOptions, at_least_confirmed, key, signature};
+use super::rpc::{NodeContext, ParamOptions, at_least_confirmed, key, signature};
 use super::tokens::DemoToken;
 use super::wire::{self, member, quoted};
 use super::{TradeKind, maker, noise, number, slots};
@@ -18,7 +18,7 @@ use crate::domain::Height;
 
 const LIST_MAX: u64 = 1_000;
 
-impl Desk<'_> {
+impl NodeContext<'_> {
     /// What both lists are asked for: an address, options, and the head that these select.
     fn listed(&self) -> Result<(ModelKey, ParamOptions<'_>, Height), DemoError> {
         let key = key(self.params, 0)?;
@@ -39,7 +39,7 @@ impl Desk<'_> {
         let before = options.text("before").map(signature).transpose()?;
         let until = options.text("until").map(signature).transpose()?;
         let page = match self.model.subject(&key) {
-            _ if self.twist.empty => Vec::new(),
+            _ if self.answer_faults.empty => Vec::new(),
             _ if is_busy(&key) => self.busy_page(listed, before, limit),
             Some(subject) => self.page(&subject, listed, before, until, limit),
             None => Vec::new(),
@@ -57,7 +57,7 @@ impl Desk<'_> {
         }
         let entries = busy_entries(self.model, from.unwrap_or((head, u32::MAX)));
         let mut page = entries.take(limit).collect();
-        self.twist.end_early(&mut page);
+        self.answer_faults.end_early(&mut page);
         page
     }
 
@@ -82,7 +82,7 @@ impl Desk<'_> {
             let Some(slot) = slot.filter(|slot| kept.contains(slot)) else { return Vec::new() };
             edge = Some((before, slot));
             let own = found.filter(|(_, number, spot, _)| wallet.spot(*number) == Some(*spot));
-            let behind = match own.filter(|_| self.twist.flip.is_none()) {
+            let behind = match own.filter(|_| self.answer_faults.flip.is_none()) {
                 Some((_, number, ..)) => number,
                 None => wallet.count_at(slot),
             };
@@ -98,18 +98,18 @@ impl Desk<'_> {
                 && Some(entry.signature) != until
                 && entry.spot.height >= self.node.first_available
         });
-        let lost = usize::from(self.twist.lose);
+        let lost = usize::from(self.answer_faults.lose);
         let mut page: Vec<ListEntry> = kept.take(limit + lost).collect();
         // Nodes lose siblings of the cursor's slot, not whole slots.
         let is_edge = |first: &ListEntry| edge.is_some_and(|(_, slot)| slot == first.spot.height);
-        self.twist.lose_first(&mut page, is_edge);
+        self.answer_faults.lose_first(&mut page, is_edge);
         page.truncate(limit);
-        self.twist.end_early(&mut page);
+        self.answer_faults.end_early(&mut page);
         // A page of a token account's list is one answer, which is believed (docs/reliability.md).
         if let ListSubject::Wallet(_) = subject {
-            self.twist.lie.reduce(&mut page, |entry| entry.spot.height);
+            self.answer_faults.lie.reduce(&mut page, |entry| entry.spot.height);
         }
-        self.twist.repeat_first(&mut page);
+        self.answer_faults.repeat_first(&mut page);
         page.truncate(limit);
         page
     }
@@ -122,7 +122,7 @@ impl Desk<'_> {
         edge: Option<([u8; 64], Height)>,
     ) -> Box<dyn Iterator<Item = ListEntry>> {
         let entries = self.model.entries(subject, below);
-        let Some(salt) = self.twist.flip else {
+        let Some(salt) = self.answer_faults.flip else {
             let skip = edge.map(|(signature, slot)| {
                 let wallet = subject.wallet();
                 let spot = self.model.find(&signature).map(|found| found.2);
@@ -203,7 +203,7 @@ impl Desk<'_> {
         let mut page: Vec<ListEntry> = found.take(limit + 1).collect();
         let more = page.len() > limit;
         page.truncate(limit);
-        let more = !self.twist.end_early(&mut page) && more;
+        let more = !self.answer_faults.end_early(&mut page) && more;
         for entry in page.iter().filter(|_| full) {
             self.check_version(&wallet, entry.number, options)?;
         }

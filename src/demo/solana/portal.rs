@@ -8,7 +8,7 @@ use super::keys::ModelKey;
 use super::model::{SolanaModel, build};
 use super::{base58_text, rpc, slots};
 use crate::demo::evm::{PortalOptions, asked, by_block, reply};
-use crate::demo::faults::Twist;
+use crate::demo::faults::AnswerFaults;
 use crate::demo::rpc::HttpAnswer;
 use crate::demo::timeline::Spot;
 use crate::domain::Height;
@@ -18,9 +18,9 @@ pub(in crate::demo) fn portal(
     options: &PortalOptions,
     path: &str,
     body: &[u8],
-    twist: Twist,
+    answer_faults: AnswerFaults,
 ) -> HttpAnswer {
-    let head = model.head().saturating_sub(options.lag.saturating_add(twist.head_back));
+    let head = model.head().saturating_sub(options.lag.saturating_add(answer_faults.head_back));
     match path.rsplit('/').next().unwrap_or_default() {
         "finalized-head" => reply(200, json!({"number": head}).to_string()),
         "finalized-stream" => stream(model, options, body, head).unwrap_or_else(|bad| bad),

@@ -7,7 +7,7 @@ use super::keys::ModelKey;
 use super::model::{ListSubject, SolanaModel};
 use super::tokens::DemoToken;
 use super::{base58_text, references, slots, wire};
-use crate::demo::faults::{RpcCall, Twist};
+use crate::demo::faults::{AnswerFaults, RpcCall};
 use crate::demo::rpc::{CallReply, DemoError, set};
 use crate::domain::{Height, defaults};
 
@@ -48,25 +48,25 @@ defaults! {
 pub(in crate::demo) fn answer(
     model: &SolanaModel,
     node: &NodeOptions,
-    RpcCall { method, params, twist }: RpcCall<'_>,
+    RpcCall { method, params, answer_faults }: RpcCall<'_>,
 ) -> CallReply {
-    let head = model.head().saturating_sub(node.lag).saturating_sub(twist.head_back);
+    let head = model.head().saturating_sub(node.lag).saturating_sub(answer_faults.head_back);
     // A node is at a slot that has a block.
     let head = slots::at_or_below(head);
-    Desk { model, node, head, params, twist }.answer(method)
+    NodeContext { model, node, head, params, answer_faults }.answer(method)
 }
 
 /// The context in which a node answers one call.
-pub(super) struct Desk<'a> {
+pub(super) struct NodeContext<'a> {
     pub(super) model: &'a SolanaModel,
     pub(super) node: &'a NodeOptions,
     /// The finalized head of this answer.
     pub(super) head: Height,
     pub(super) params: &'a [Value],
-    pub(super) twist: Twist,
+    pub(super) answer_faults: AnswerFaults,
 }
 
-impl Desk<'_> {
+impl NodeContext<'_> {
     fn answer(&self, method: &str) -> CallReply {
         match method {
             // What wallets and libraries ask a node first.

@@ -9,7 +9,7 @@ use crate::demo::evm::coins::Coin;
 use crate::demo::evm::model::{EvmModel, PlacedTx};
 use crate::demo::evm::references;
 use crate::demo::evm::wire::{TokenEvent, token_events};
-use crate::demo::faults::Twist;
+use crate::demo::faults::AnswerFaults;
 use crate::demo::mix;
 use crate::demo::rpc::set;
 use crate::domain::{Account, Height, Units, UnixSeconds, Word};
@@ -51,7 +51,7 @@ fn mark(text: &str) -> Option<Mark> {
 }
 
 impl GridPage<'_> {
-    pub(super) fn answer(&self, twist: Twist) -> TronAnswer {
+    pub(super) fn answer(&self, answer_faults: AnswerFaults) -> TronAnswer {
         let given = self.query.get("fingerprint");
         let mark = given.and_then(|text| mark(text));
         if given.is_some() && mark.is_none() {
@@ -63,26 +63,26 @@ impl GridPage<'_> {
         let (mut lines, more) = self.lines((low, high), mark, limit);
         let place = |last: &Line| format!("{}{:x}", hex::encode(last.tx), last.row);
         let mut fingerprint = lines.last().filter(|_| more).map(place);
-        if twist.cut && more {
+        if answer_faults.cut && more {
             // A page that one moment fills comes whole.
             if lines.first().map(|line| line.height) != lines.last().map(|line| line.height) {
                 lines.truncate(lines.len() / 2 + 1);
             }
             fingerprint = None;
         }
-        if twist.empty {
+        if answer_faults.empty {
             (lines, fingerprint) = (Vec::new(), None);
         }
-        if let Some(salt) = twist.lie.hollow {
+        if let Some(salt) = answer_faults.lie.hollow {
             lines.truncate(usize::try_from(salt % 4).unwrap_or(0) * lines.len() / 4);
         }
-        twist.lie.reduce(&mut lines, |line| line.height);
-        if twist.lie.edge.is_some() {
+        answer_faults.lie.reduce(&mut lines, |line| line.height);
+        if answer_faults.lie.edge.is_some() {
             fingerprint = None;
         }
-        twist.flip_blocks(&mut lines, |line| line.height, |line| mix::digest(1, &line.tx));
-        twist.lose_first(&mut lines, |line| line.height == high);
-        twist.repeat_first(&mut lines);
+        answer_faults.flip_blocks(&mut lines, |line| line.height, |line| mix::digest(1, &line.tx));
+        answer_faults.lose_first(&mut lines, |line| line.height == high);
+        answer_faults.repeat_first(&mut lines);
         let data: Vec<Value> = lines.into_iter().map(|line| line.json).collect();
         let at = wire::millis(self.model, self.head);
         let mut meta = json!({"at": at, "page_size": data.len()});

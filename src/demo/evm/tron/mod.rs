@@ -10,11 +10,11 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::coins::Coin;
-use super::desk::return_data;
 use super::model::{EvmModel, PlacedTx};
+use super::node_context::return_data;
 use super::wire::found_in;
 use super::{LimitTexts, NodeOptions as EvmNodeOptions, answer as evm_answer};
-use crate::demo::faults::{CallFaults, RpcCall, Twist};
+use crate::demo::faults::{AnswerFaults, CallFaults, RpcCall};
 use crate::demo::rpc::{CallReply, DemoError, set};
 use crate::domain::{Account, Address, Family, Height, Word, defaults};
 use lists::{GridPage, TronList};
@@ -73,7 +73,7 @@ pub(in crate::demo) fn answer(
     request: &HttpRequest<'_>,
     fault: CallFaults,
 ) -> TronAnswer {
-    let desk = Desk { model, options, request, twist: fault.twist };
+    let context = NodeContext { model, options, request, answer_faults: fault.answer_faults };
     let parts: Vec<&str> = request.path.trim_matches('/').split('/').collect();
     let method = parts.get(1).copied().unwrap_or_default();
     match parts.as_slice() {
@@ -81,13 +81,13 @@ pub(in crate::demo) fn answer(
             (500, json!({"success": false, "error": "Internal Error", "statusCode": 500}))
         }
         ["v1", "accounts", account, "transactions"] if options.lists => {
-            desk.list(TronList::Transactions, account)
+            context.list(TronList::Transactions, account)
         }
         ["v1", "accounts", account, "transactions", "trc20"] if options.lists => {
-            desk.list(TronList::Transfers, account)
+            context.list(TronList::Transfers, account)
         }
-        ["wallet", ..] => desk.wallet(method, false, fault),
-        ["walletsolidity", ..] if options.solid => desk.wallet(method, true, fault),
+        ["wallet", ..] => context.wallet(method, false, fault),
+        ["walletsolidity", ..] if options.solid => context.wallet(method, true, fault),
         _ => (404, json!({"Error": "class java.lang.Exception : not found"})),
     }
 }
@@ -131,17 +131,17 @@ const METHODS: [&str; 11] = [
     "net_version",
 ];
 
-struct Desk<'a> {
+struct NodeContext<'a> {
     model: &'a EvmModel,
     options: &'a NodeOptions,
     request: &'a HttpRequest<'a>,
-    twist: Twist,
+    answer_faults: AnswerFaults,
 }
 
-impl Desk<'_> {
+impl NodeContext<'_> {
     /// The newest block, or the newest solid one.
     fn head(&self, solid: bool) -> Height {
-        let behind = self.options.lag.saturating_add(self.twist.head_back);
+        let behind = self.options.lag.saturating_add(self.answer_faults.head_back);
         let head = if solid { self.model.head() } else { self.model.newest() };
         head.saturating_sub(behind)
     }
@@ -154,7 +154,7 @@ impl Desk<'_> {
         let solid = query.get("only_confirmed").is_some_and(|text| text == "true");
         let head = self.head(solid).saturating_sub(self.options.list_lag);
         let (model, options) = (self.model, self.options);
-        GridPage { model, options, list, account, query, head }.answer(self.twist)
+        GridPage { model, options, list, account, query, head }.answer(self.answer_faults)
     }
 
     /// A field of the body, or a parameter.
@@ -205,7 +205,7 @@ impl Desk<'_> {
                     let mut info = wire::info(model, &found, self.options.inner_calls);
                     let fields = info.as_object_mut().filter(|_| fault.bare_receipts);
                     fields.and_then(|fields| fields.remove("log"));
-                    fault.twist.lie.info(&mut info);
+                    fault.answer_faults.lie.info(&mut info);
                     info
                 };
                 self.found(solid).map_or_else(empty, info)

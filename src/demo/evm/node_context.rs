@@ -9,25 +9,25 @@ use super::options::NodeOptions;
 use super::places::MULTICALL3;
 use super::tx::Arg;
 use super::wire;
-use crate::demo::faults::Twist;
+use crate::demo::faults::AnswerFaults;
 use crate::demo::mix;
 use crate::demo::rpc::DemoError;
 use crate::domain::{Account, Height, Word};
 
 /// The context in which a node answers one call.
-pub(super) struct Desk<'a> {
+pub(super) struct NodeContext<'a> {
     pub(super) model: &'a EvmModel,
     pub(super) node: &'a NodeOptions,
     pub(super) params: &'a [Value],
     /// The newest block of this answer, and the last final one.
     pub(super) newest: Height,
     pub(super) last: Height,
-    pub(super) twist: Twist,
+    pub(super) answer_faults: AnswerFaults,
 }
 
 pub(super) type CallResult = Result<Value, DemoError>;
 
-impl Desk<'_> {
+impl NodeContext<'_> {
     pub(super) fn chain_id(&self) -> u64 {
         self.node.chain_id.unwrap_or(self.model.chain_id())
     }
@@ -149,17 +149,17 @@ const WORD: usize = 32;
 const CALLS_MAX: usize = 1_000;
 
 /// `eth_call`.
-pub(super) fn call(desk: &Desk<'_>) -> CallResult {
+pub(super) fn call(context: &NodeContext<'_>) -> CallResult {
     let wrong = || DemoError::invalid("invalid argument 0: cannot read the call");
-    let query = desk.params.first().ok_or_else(wrong)?;
+    let query = context.params.first().ok_or_else(wrong)?;
     let text = |name: &str| query.get(name).and_then(Value::as_str);
     let to: Account = text("to").and_then(wire::bytes).ok_or_else(wrong)?;
     let data = text("data").or(text("input")).unwrap_or("0x");
     let data = hex::decode(data.trim_start_matches("0x")).map_err(|_| wrong())?;
     let given = if to == MULTICALL3 {
-        aggregate(desk.model, &data)
+        aggregate(context.model, &data)
     } else {
-        return_data(desk.model, &to, &data)
+        return_data(context.model, &to, &data)
     };
     let data = given.ok_or_else(|| DemoError::new(3, "execution reverted"))?;
     Ok(wire::hex(&data).into())

@@ -8,7 +8,7 @@ use crate::demo::mix::{self, Dice};
 /// Minimum of entries of a page that ends early.
 const SHORT_MIN: usize = 5;
 
-impl Twist {
+impl AnswerFaults {
     /// Whether the answer is false without any sign of it.
     fn is_silent(self) -> bool {
         let left_out = self.lose || self.cut || self.empty || self.empty_logs;
@@ -154,29 +154,29 @@ fn erase(value: &mut Value, names: &[&str]) {
 impl CallFaults {
     /// The names of what goes wrong.
     pub(in crate::demo) fn hits(&self) -> impl Iterator<Item = &'static str> {
-        let twist = self.twist;
+        let answer_faults = self.answer_faults;
         let hits = [
             ("wrong_id", self.wrong_id),
             ("null_result", self.null_result),
             ("busy", self.busy),
-            ("duplicate", twist.duplicate),
-            ("lost", twist.lose),
-            ("empty_page", twist.empty),
-            ("flipped_order", twist.flip.is_some()),
-            ("head_back", twist.head_back > 0),
-            ("lost_cursor", twist.cut),
-            ("short_page", twist.short.is_some()),
-            ("empty_logs", twist.empty_logs),
-            ("short_logs", twist.short_logs.is_some()),
-            ("flipped_logs", twist.flip_logs.is_some()),
-            ("short_list", twist.short_list.is_some()),
+            ("duplicate", answer_faults.duplicate),
+            ("lost", answer_faults.lose),
+            ("empty_page", answer_faults.empty),
+            ("flipped_order", answer_faults.flip.is_some()),
+            ("head_back", answer_faults.head_back > 0),
+            ("lost_cursor", answer_faults.cut),
+            ("short_page", answer_faults.short.is_some()),
+            ("empty_logs", answer_faults.empty_logs),
+            ("short_logs", answer_faults.short_logs.is_some()),
+            ("flipped_logs", answer_faults.flip_logs.is_some()),
+            ("short_list", answer_faults.short_list.is_some()),
             ("null_tokens", self.null_tokens),
             ("bare_receipts", self.bare_receipts),
-            ("cut_at_edge", twist.lie.edge.is_some()),
-            ("hole", twist.lie.hole.is_some()),
-            ("hollow", twist.lie.hollow.is_some()),
-            ("shallow", twist.lie.shallow.is_some()),
-            ("marked_failed", twist.lie.failed.is_some()),
+            ("cut_at_edge", answer_faults.lie.edge.is_some()),
+            ("hole", answer_faults.lie.hole.is_some()),
+            ("hollow", answer_faults.lie.hollow.is_some()),
+            ("shallow", answer_faults.lie.shallow.is_some()),
+            ("marked_failed", answer_faults.lie.failed.is_some()),
         ];
         hits.into_iter().filter(|(_, hit)| *hit).map(|(name, _)| name)
     }
@@ -185,10 +185,18 @@ impl CallFaults {
     pub(in crate::demo) fn spare(&mut self, spared: &mut u32) {
         if *spared > 0 {
             *spared -= 1;
-            let Twist { flip, head_back, duplicate, flip_logs, lie, .. } = self.twist;
+            let AnswerFaults { flip, head_back, duplicate, flip_logs, lie, .. } =
+                self.answer_faults;
             let lie = Lie { shallow: lie.shallow, failed: lie.failed, ..Lie::default() };
-            self.twist = Twist { head_back, flip, duplicate, flip_logs, lie, ..Twist::default() };
-        } else if self.twist.is_silent() {
+            self.answer_faults = AnswerFaults {
+                head_back,
+                flip,
+                duplicate,
+                flip_logs,
+                lie,
+                ..AnswerFaults::default()
+            };
+        } else if self.answer_faults.is_silent() {
             *spared = SPARED;
         }
     }
@@ -197,7 +205,7 @@ impl CallFaults {
 /// Faults of the content of one answer.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "what goes wrong, each by itself")]
-pub(in crate::demo) struct Twist {
+pub(in crate::demo) struct AnswerFaults {
     /// Slots by which the head is behind once.
     pub(in crate::demo) head_back: u64,
     /// Orders the transactions of a slot by this salt instead of by their position.
@@ -229,7 +237,7 @@ pub(in crate::demo) struct CallFaults {
     pub(in crate::demo) busy: bool,
     pub(in crate::demo) null_tokens: bool,
     pub(in crate::demo) bare_receipts: bool,
-    pub(in crate::demo) twist: Twist,
+    pub(in crate::demo) answer_faults: AnswerFaults,
 }
 
 /// One call of a JSON-RPC interface, with the faults of its answer.
@@ -237,5 +245,5 @@ pub(in crate::demo) struct CallFaults {
 pub(in crate::demo) struct RpcCall<'a> {
     pub(in crate::demo) method: &'a str,
     pub(in crate::demo) params: &'a [Value],
-    pub(in crate::demo) twist: Twist,
+    pub(in crate::demo) answer_faults: AnswerFaults,
 }
