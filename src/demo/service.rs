@@ -49,7 +49,7 @@ impl Options {
         match self {
             Self::Solana(options) => options.batch_max,
             Self::Evm(options) => options.batch_max,
-            Self::Tron(options) => options.batch_max,
+            Self::Tron(options) => options.node.batch_max,
             Self::Explorer(_) | Self::Portal(_) => 0,
         }
     }
@@ -154,10 +154,9 @@ impl Service {
                 solana::portal(model, options, path, body, answer_faults)
             }
             (Self::Tron(model), Options::Tron(options)) => {
-                let query = parameters(query);
                 let body = serde_json::from_slice(body).unwrap_or_default();
-                let request = tron::HttpRequest { path, query, body };
-                let (status, answer) = tron::answer(model, options, &request, fault);
+                let asked = (parameters(query), body);
+                let (status, answer) = tron::answer(model, options, path, asked, fault);
                 HttpAnswer::json(status, &answer)
             }
             (_, _) => HttpAnswer::new(404, "text/plain", "Not found"),

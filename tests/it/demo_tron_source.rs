@@ -202,7 +202,10 @@ async fn infos_that_come_late_and_pages_that_come_empty_lose_nothing() {
 #[tokio::test(start_paused = true)]
 async fn narrow_searches_for_events_find_the_same() {
     for (log_blocks_max, logs_max) in [(1_300, 10_000), (5_000, 12)] {
-        let world = world(NodeOptions { log_blocks_max, logs_max, ..plain_node() });
+        let mut options = plain_node();
+        options.node.log_blocks_max = Some(log_blocks_max);
+        options.node.logs_max = Some(logs_max);
+        let world = world(options);
         world.check(mixed(200), has_events).await;
     }
 }
@@ -211,7 +214,9 @@ async fn narrow_searches_for_events_find_the_same() {
 #[tokio::test(start_paused = true)]
 async fn a_node_that_lacks_old_blocks_says_so_and_gives_the_rest() {
     let first = 77_000_123;
-    let world = world(NodeOptions { first_available: first, ..plain_node() });
+    let mut options = plain_node();
+    options.node.first_available = first;
+    let world = world(options);
     let wallet = world.model.add_named("trader", mixed(300));
     let all = world.truth(wallet, has_events);
     let kept: Vec<Fact> = all.iter().filter(|fact| fact.1 >= first).copied().collect();

@@ -316,11 +316,8 @@ async fn what_a_scan_leaves_out_comes_with_the_wallets_own_read() {
 #[tokio::test(start_paused = true)]
 async fn a_tron_node_without_events_vouches_for_no_wallet() {
     let chain = Chain::new("tron", Discovery::Logs, by_scans_alone());
-    let pruned = tron::NodeOptions {
-        first_available: HEAD * 2,
-        prunes_silently: true,
-        ..tron::NodeOptions::default()
-    };
+    let mut pruned = tron::NodeOptions::default();
+    (pruned.node.first_available, pruned.node.prunes_silently) = (HEAD * 2, true);
     let wallets = chain.add(2);
     let head = chain.model.head();
     let targets =

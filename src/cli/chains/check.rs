@@ -317,12 +317,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_a_plain_node_of_tron_lacks_is_shown() {
-        let options = NodeOptions {
-            lists: false,
-            inner_calls: false,
-            first_available: 70_000_000,
-            ..NodeOptions::default()
-        };
+        let mut options =
+            NodeOptions { lists: false, inner_calls: false, ..NodeOptions::default() };
+        options.node.first_available = 70_000_000;
         let checked = tron(options, None).await;
         assert!(checked.usable, "{:?}", checked.results);
         let lacks = checked.results.iter().filter(|finding| !finding.ok);
@@ -366,7 +363,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_node_of_another_tron_is_not_usable() {
-        let options = NodeOptions { chain_id: Some(0x94a9_059e), ..NodeOptions::default() };
+        let mut options = NodeOptions::default();
+        options.node.chain_id = Some(0x94a9_059e);
         assert!(!tron(options, None).await.usable);
         // Without JSON-RPC the first block identifies the chain.
         let options = NodeOptions { json_rpc: false, ..NodeOptions::default() };

@@ -374,9 +374,6 @@ impl<'a> Deal<'a> {
     }
 }
 
-/// Fee of a pool other than the one that fills the wallet's order.
-const OTHER_FEE: u32 = 500;
-
 /// `CoW` Protocol: the order's event, its deposit, the route, its payout.
 pub(super) fn cow(deal: &Deal<'_>) -> Tx {
     let places = deal.script.places;
@@ -399,7 +396,7 @@ pub(super) fn cow(deal: &Deal<'_>) -> Tx {
     stage.leave();
     route(&mut stage, FEE, (sold, bought));
     if let Some((_, sold, bought)) = stranger {
-        route(&mut stage, OTHER_FEE, (sold, bought));
+        route(&mut stage, DOLLAR_FEE, (sold, bought));
     }
     if pays_native {
         stage.unwrap(bought.1);

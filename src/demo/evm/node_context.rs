@@ -37,7 +37,6 @@ impl NodeContext<'_> {
         let text = value.and_then(Value::as_str).unwrap_or("latest");
         match text {
             "latest" | "pending" => Ok(self.newest),
-            "earliest" => Ok(self.node.first_available),
             "finalized" | "safe" if !self.node.tags => {
                 Err(DemoError::invalid(format!("invalid argument 0: unknown tag \"{text}\"")))
             }

@@ -434,8 +434,6 @@ fn traces(found: &PlacedTx, fields: &Value) -> Vec<Value> {
             ("callFrom", "from", json!(wire::hex(&frame.from))),
             ("callTo", "to", json!(wire::hex(&frame.to))),
             ("callValue", "value", json!(wire::number(frame.value))),
-            ("callInput", "input", json!(wire::hex(&frame.input))),
-            ("callSighash", "sighash", json!(frame.input.get(..4).map(wire::hex))),
             ("callCallType", "callType", json!(wire::call_type(frame.op))),
         ];
         let asked = |name: &str| fields.get("trace").is_some_and(|trace| flag(trace, name));

@@ -30,7 +30,6 @@ struct Query {
     categories: Vec<String>,
     newest_first: bool,
     times: bool,
-    with_zero: bool,
     most: usize,
     /// Position of the page before: block, index, and the number of its items already returned.
     behind: Option<(Height, u32, usize)>,
@@ -60,7 +59,6 @@ fn query(context: &NodeContext<'_>) -> Result<Query, DemoError> {
         categories: categories.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         newest_first: text("order") == Some("desc"),
         times: flag("withMetadata"),
-        with_zero: raw.get("excludeZeroValue").and_then(Value::as_bool) == Some(false),
         most: most.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX),
         behind,
     })
@@ -148,7 +146,8 @@ fn items(context: &NodeContext<'_>, found: &PlacedTx, query: &Query) -> Vec<Item
         query.categories.iter().any(|category| category == item.category)
             && query.from.is_none_or(|from| from == item.from)
             && query.to.is_none_or(|to| to == item.to)
-            && (query.with_zero || item.value != Some(0))
+            // The default of `excludeZeroValue`.
+            && item.value != Some(0)
     });
     all
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use blotter::demo::evm::{NodeOptions, tron};
+use blotter::demo::evm::NodeOptions;
 use blotter::domain::{Cursor, Height, Rows, Wallet};
 use blotter::history::{End, Extent, HistoryError, Step, Walk, WalkRequest};
 use tokio::time::sleep;
@@ -28,9 +28,11 @@ fn prune(world: &World, is_silent: bool) -> Height {
                 prunes_silently: is_silent,
                 ..options.clone()
             }),
-            Role::Tron(options) => peer
-                .node
-                .set_options(tron::NodeOptions { first_available: kept, ..options.clone() }),
+            Role::Tron(options) => {
+                let mut options = options.clone();
+                options.node.first_available = kept;
+                peer.node.set_options(options);
+            }
             Role::Solana | Role::Explorer(_) | Role::Portal(_) => {}
         }
     }

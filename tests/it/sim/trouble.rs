@@ -239,8 +239,8 @@ fn options(peer: &Peer, (lies, hidden): (bool, Option<u64>), chain: &Chain, dice
             peer.node.set_options(gateway);
         }
         Role::Tron(mut node) => {
-            (node.lag, node.first_available, node.list_lag) = (lag, first, list_lag);
-            node.prunes_silently = dice.one_in(2);
+            (node.node.lag, node.node.first_available, node.list_lag) = (lag, first, list_lag);
+            node.node.prunes_silently = dice.one_in(2);
             peer.node.set_options(node);
         }
     }

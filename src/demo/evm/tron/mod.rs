@@ -23,28 +23,24 @@ defaults! {
     /// Options of an endpoint: an index with nodes, or a node.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct NodeOptions {
-        /// Blocks by which this endpoint's head lags behind the model's.
-        pub lag: u64 = 0,
-        /// First block that is kept; 0 keeps all.
-        pub first_available: Height = 0,
-        /// Below that block there are no events, and no error.
-        pub prunes_silently: bool = false,
+        /// What it has in common with nodes of EVM chains.
+        pub node: EvmNodeOptions = EvmNodeOptions {
+            log_blocks_max: Some(5_000),
+            texts: LimitTexts::Tron,
+            traces: false,
+            ..EvmNodeOptions::default()
+        },
         /// Blocks by which the lists lag behind the endpoint's head.
         pub list_lag: u64 = 0,
         /// Whether it has lists by account (`/v1`), and the maximum length of their pages.
         pub lists: bool = true,
         pub page_max: usize = 200,
-        /// Whether it has `/jsonrpc`, and the maximum of blocks and results of one log query there.
+        /// Whether it has `/jsonrpc`.
         pub json_rpc: bool = true,
-        pub log_blocks_max: u64 = 5_000,
-        pub logs_max: usize = 10_000,
-        pub batch_max: usize = 100,
         /// `/walletsolidity`.
         pub solid: bool = true,
         /// Whether internal transactions are kept (`vm.saveInternalTx`, off by default in java-tron).
         pub inner_calls: bool = true,
-        /// The reported chain id; `None`: the true one.
-        pub chain_id: Option<u64> = None,
     }
 }
 
@@ -54,27 +50,16 @@ fn refused(text: &str) -> TronAnswer {
     (400, json!({"success": false, "error": text, "statusCode": 400}))
 }
 
-/// A request that is not JSON-RPC.
-#[derive(Debug)]
-pub(in crate::demo) struct HttpRequest<'a> {
-    pub(in crate::demo) path: &'a str,
-    pub(in crate::demo) query: HashMap<String, String>,
-    pub(in crate::demo) body: Value,
-}
-
-/// An error of a node: its status is that of a good answer.
-fn failed(text: &str) -> TronAnswer {
-    (200, json!({"Error": format!("class {text}")}))
-}
-
+/// Answers a request that is not JSON-RPC, by its query and its body.
 pub(in crate::demo) fn answer(
     model: &EvmModel,
     options: &NodeOptions,
-    request: &HttpRequest<'_>,
+    path: &str,
+    (query, body): (HashMap<String, String>, Value),
     fault: CallFaults,
 ) -> TronAnswer {
-    let context = NodeContext { model, options, request, answer_faults: fault.answer_faults };
-    let parts: Vec<&str> = request.path.trim_matches('/').split('/').collect();
+    let context = NodeContext { model, options, query, body, answer_faults: fault.answer_faults };
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let method = parts.get(1).copied().unwrap_or_default();
     match parts.as_slice() {
         ["v1", ..] if options.lists && fault.busy => {
@@ -92,56 +77,30 @@ pub(in crate::demo) fn answer(
     }
 }
 
-/// A call of the JSON-RPC interface, a subset of that of EVM chains.
+/// A call of the JSON-RPC interface, that of EVM chains but for nonces, which Tron does not have.
 pub(in crate::demo) fn call(
     model: &EvmModel,
     options: &NodeOptions,
     call: RpcCall<'_>,
 ) -> CallReply {
-    if !METHODS.contains(&call.method) {
+    if call.method == "eth_getTransactionCount" {
         return Err(DemoError::new(-32601, "the method does not exist/is not available"));
     }
-    let node = EvmNodeOptions {
-        lag: options.lag,
-        first_available: options.first_available,
-        prunes_silently: options.prunes_silently,
-        batch_max: options.batch_max,
-        log_blocks_max: Some(options.log_blocks_max),
-        logs_max: Some(options.logs_max),
-        texts: LimitTexts::Tron,
-        traces: false,
-        chain_id: options.chain_id,
-        ..EvmNodeOptions::default()
-    };
-    evm_answer(model, &node, call)
+    evm_answer(model, &options.node, call)
 }
-
-/// Methods of both kinds of endpoint.
-const METHODS: [&str; 11] = [
-    "eth_blockNumber",
-    "eth_call",
-    "eth_chainId",
-    "eth_getBalance",
-    "eth_getBlockByNumber",
-    "eth_getCode",
-    "eth_getLogs",
-    "eth_getTransactionByHash",
-    "eth_getTransactionReceipt",
-    "eth_syncing",
-    "net_version",
-];
 
 struct NodeContext<'a> {
     model: &'a EvmModel,
     options: &'a NodeOptions,
-    request: &'a HttpRequest<'a>,
+    query: HashMap<String, String>,
+    body: Value,
     answer_faults: AnswerFaults,
 }
 
 impl NodeContext<'_> {
     /// The newest block, or the newest solid one.
     fn head(&self, solid: bool) -> Height {
-        let behind = self.options.lag.saturating_add(self.answer_faults.head_back);
+        let behind = self.options.node.lag.saturating_add(self.answer_faults.head_back);
         let head = if solid { self.model.head() } else { self.model.newest() };
         head.saturating_sub(behind)
     }
@@ -150,7 +109,7 @@ impl NodeContext<'_> {
         let Some(account) = account_of(account) else {
             return refused("A valid account address is required.");
         };
-        let query = &self.request.query;
+        let query = &self.query;
         let solid = query.get("only_confirmed").is_some_and(|text| text == "true");
         let head = self.head(solid).saturating_sub(self.options.list_lag);
         let (model, options) = (self.model, self.options);
@@ -159,10 +118,10 @@ impl NodeContext<'_> {
 
     /// A field of the body, or a parameter.
     fn text(&self, name: &str) -> Option<String> {
-        match self.request.body.get(name) {
+        match self.body.get(name) {
             Some(Value::String(text)) => Some(text.clone()),
             Some(other) => Some(other.to_string()),
-            None => self.request.query.get(name).cloned(),
+            None => self.query.get(name).cloned(),
         }
     }
 
@@ -172,7 +131,8 @@ impl NodeContext<'_> {
 
     fn wallet(&self, name: &str, solid: bool, fault: CallFaults) -> TronAnswer {
         if fault.busy {
-            return failed("java.lang.NullPointerException : null");
+            // The status is that of a good answer.
+            return (200, json!({"Error": "class java.lang.NullPointerException : null"}));
         }
         let about_token = matches!(name, "triggerconstantcontract" | "getassetissuebyid");
         if fault.null_result || fault.null_tokens && about_token {
@@ -220,7 +180,7 @@ impl NodeContext<'_> {
     }
 
     fn knows(&self, height: Height, solid: bool) -> bool {
-        (self.options.first_available..=self.head(solid)).contains(&height)
+        (self.options.node.first_available..=self.head(solid)).contains(&height)
     }
 
     fn block(&self, height: Option<Height>, solid: bool, whole: bool) -> Value {
