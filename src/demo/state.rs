@@ -23,14 +23,6 @@ pub(super) struct KnownWallet<const N: usize, K> {
     shape: HistoryShape,
 }
 
-impl<const N: usize, K> KnownWallet<N, K> {
-    fn new(seed: u64, address: [u8; N], plan: Plan<K>, making: &Making<K>) -> Self {
-        let tag = mix::digest(seed, &address);
-        let shape = HistoryShape::new((seed, tag), &plan, making.heights, making.bounds);
-        Self { address, tag, plan, shape }
-    }
-}
-
 impl<const N: usize, K> Deref for KnownWallet<N, K> {
     type Target = HistoryShape;
 
@@ -116,8 +108,11 @@ impl<const N: usize, K: Copy> ChainState<N, K> {
         }
     }
 
-    fn made(&self, key: [u8; N], plan: Plan<K>) -> Arc<KnownWallet<N, K>> {
-        Arc::new(KnownWallet::new(self.seed, key, plan, &self.making))
+    fn made(&self, address: [u8; N], plan: Plan<K>) -> Arc<KnownWallet<N, K>> {
+        let tag = mix::digest(self.seed, &address);
+        let Making { heights, bounds, .. } = self.making;
+        let shape = HistoryShape::new((self.seed, tag), &plan, heights, bounds);
+        Arc::new(KnownWallet { address, tag, plan, shape })
     }
 
     /// Adds transactions above the head until `trades` are trades; moves the head, and returns it.

@@ -5,15 +5,16 @@ use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
 
 use super::history::{LANES, NoiseKind, STEPS, WalletHistory, noise_number};
 use super::keys::{KnownAccount, ModelKey};
 use super::model::{ListSubject, SolanaModel};
 use super::noise::{POSITION_UNITS, SHARE_UNITS, SPAM_UNITS};
 use super::tokens::{DemoToken, SPL_TOKENS};
-use super::wire::{self, member, quoted};
-use super::{COIN_URI, borsh_text, maker, number};
+use super::{COIN_URI, base58_text, borsh_text, maker, wire};
 use crate::demo::mix;
+use crate::demo::rpc::set;
 use crate::domain::{Height, program_address};
 
 /// Spam tokens whose metadata account is known.
@@ -32,32 +33,19 @@ static METADATA: LazyLock<HashMap<ModelKey, DemoToken>> = LazyLock::new(|| {
         .collect()
 });
 
-struct AccountData {
-    data: Vec<u8>,
-    lamports: u64,
-    owner: KnownAccount,
-}
-
 impl SolanaModel {
-    pub(super) fn write_account(&self, out: &mut Vec<u8>, key: &ModelKey, head: Height) {
-        match self.account_data(key, head) {
-            Some(account) => write(out, &account, None),
-            None => out.extend_from_slice(b"null"),
-        }
-    }
-
-    fn account_data(&self, key: &ModelKey, head: Height) -> Option<AccountData> {
+    /// `None` where there is no account.
+    pub(super) fn account(&self, key: &ModelKey, head: Height) -> Option<Value> {
         if let Some(token) = DemoToken::from_mint(key) {
-            return Some(self.mint_data(token));
+            return Some(account(&self.mint_data(token), 1_461_600, token.program()));
         }
         if let Some(known) = KnownAccount::of(key) {
             let is_program = known.is_program();
             let owner = if is_program { KnownAccount::Loader } else { KnownAccount::System };
-            return Some(AccountData { data: Vec::new(), lamports: 1_141_440, owner });
+            return Some(account(&[], 1_141_440, owner));
         }
         if let Some(token) = METADATA.get(key) {
-            let (data, owner) = (metaplex(*token), KnownAccount::Metaplex);
-            return Some(AccountData { data, lamports: 5_616_720, owner });
+            return Some(account(&metaplex(*token), 5_616_720, KnownAccount::Metaplex));
         }
         match self.subject(key)? {
             ListSubject::TokenAccount(wallet, token) => {
@@ -67,14 +55,12 @@ impl SolanaModel {
             ListSubject::Wallet(wallet) => {
                 let count = wallet.count_at(head);
                 let lamports = 3_000_000_000 + mix::mix(wallet.tag ^ count) % 40_000_000_000;
-                let (data, owner) = (Vec::new(), KnownAccount::System);
-                let account = AccountData { data, lamports, owner };
-                (count > 0).then_some(account)
+                (count > 0).then(|| account(&[], lamports, KnownAccount::System))
             }
         }
     }
 
-    fn mint_data(&self, token: DemoToken) -> AccountData {
+    fn mint_data(&self, token: DemoToken) -> Vec<u8> {
         let supply = token.supply(self.seed());
         let mut data =
             [&[0; 36][..], &supply.to_le_bytes(), &[token.decimals(), 1], &[0; 36]].concat();
@@ -91,7 +77,7 @@ impl SolanaModel {
             let length = u16::try_from(body.len()).unwrap_or(0).to_le_bytes();
             data.extend([&19_u16.to_le_bytes()[..], &length, &body].concat());
         }
-        AccountData { data, lamports: 1_461_600, owner: token.program() }
+        data
     }
 
     /// Base units of the wallet after `count` transactions; `None` without an account.
@@ -154,31 +140,44 @@ impl SolanaModel {
         tokens.into_iter().filter_map(held).collect()
     }
 
-    /// Writes `{"pubkey":…,"account":…}` of one open token account.
-    pub(super) fn write_holding(
+    /// An open token account with its address; `parsed`: its data are shown as JSON.
+    pub(super) fn held_account(
         &self,
-        out: &mut Vec<u8>,
         wallet: &WalletHistory,
         (token, amount): (DemoToken, u64),
         parsed: bool,
-    ) {
-        let account = token_account(&wallet.address, token, amount);
-        out.extend_from_slice(b"{\"account\":");
-        write(out, &account, parsed.then_some((&wallet.address, token, amount)));
-        out.extend_from_slice(b",\"pubkey\":");
-        wire::quoted_base58(out, &maker::token_account(self.seed(), wallet.tag, token));
-        out.push(b'}');
+    ) -> Value {
+        let mut account = token_account(&wallet.address, token, amount);
+        if parsed {
+            let mut sum = Vec::new();
+            wire::token_amount(&mut sum, amount, token.decimals());
+            let info = json!({
+                "isNative": false, "mint": base58_text(&token.mint()),
+                "owner": base58_text(&wallet.address), "state": "initialized",
+                "tokenAmount": serde_json::from_slice::<Value>(&sum).unwrap_or_default(),
+            });
+            let program = if token.is_2022() { "spl-token-2022" } else { "spl-token" };
+            let (parsed, space) =
+                (json!({"info": info, "type": "account"}), account.get("space").cloned());
+            set(
+                &mut account,
+                "data",
+                json!({"parsed": parsed, "program": program, "space": space}),
+            );
+        }
+        let address = maker::token_account(self.seed(), wallet.tag, token);
+        json!({"account": account, "pubkey": base58_text(&address)})
     }
 }
 
-fn token_account(owner: &ModelKey, token: DemoToken, amount: u64) -> AccountData {
+fn token_account(owner: &ModelKey, token: DemoToken, amount: u64) -> Value {
     let mut data =
         [&token.mint()[..], owner, &amount.to_le_bytes(), &[0; 36], &[1], &[0; 56]].concat();
     if token.is_2022() {
         // Account type, then the immutable-owner extension.
         data.extend([2, 7, 0, 0, 0]);
     }
-    AccountData { data, lamports: token.account_rent(), owner: token.program() }
+    account(&data, token.account_rent(), token.program())
 }
 
 /// A Metaplex metadata account: strings padded to their longest.
@@ -192,29 +191,10 @@ fn metaplex(token: DemoToken) -> Vec<u8> {
     data
 }
 
-/// `parsed`: the owner, the token and the amount of a token account whose data are shown as JSON.
-fn write(out: &mut Vec<u8>, account: &AccountData, parsed: Option<(&ModelKey, DemoToken, u64)>) {
-    let space = u64::try_from(account.data.len()).unwrap_or(0);
-    out.extend_from_slice(b"{\"data\":");
-    if let Some((owner, token, amount)) = parsed {
-        out.extend_from_slice(b"{\"parsed\":{\"info\":{\"isNative\":false");
-        wire::quoted_base58(member(out, "mint"), &token.mint());
-        wire::quoted_base58(member(out, "owner"), owner);
-        quoted(member(out, "state"), "initialized");
-        wire::token_amount(member(out, "tokenAmount"), amount, token.decimals());
-        out.extend_from_slice(b"},\"type\":\"account\"}");
-        let program = if token.is_2022() { "spl-token-2022" } else { "spl-token" };
-        quoted(member(out, "program"), program);
-        number(member(out, "space"), space);
-        out.push(b'}');
-    } else {
-        wire::list(out, [STANDARD.encode(&account.data).as_str(), "base64"], quoted);
-    }
-    let executable = (account.owner == KnownAccount::Loader).to_string();
-    member(out, "executable").extend_from_slice(executable.as_bytes());
-    number(member(out, "lamports"), account.lamports);
-    quoted(member(out, "owner"), account.owner.text());
-    number(member(out, "rentEpoch"), u64::MAX);
-    number(member(out, "space"), space);
-    out.push(b'}');
+/// An account as nodes show it, its data in base64.
+fn account(data: &[u8], lamports: u64, owner: KnownAccount) -> Value {
+    json!({
+        "data": [STANDARD.encode(data), "base64"], "executable": owner == KnownAccount::Loader,
+        "lamports": lamports, "owner": owner.text(), "rentEpoch": u64::MAX, "space": data.len(),
+    })
 }

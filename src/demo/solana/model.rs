@@ -191,12 +191,6 @@ impl SolanaModel {
         wire::transaction(out, &tx, &envelope);
     }
 
-    /// Version of a transaction as `maxSupportedTransactionVersion` counts; `None` is legacy.
-    pub(super) fn version(&self, wallet: &WalletHistory, number: u64) -> Option<u8> {
-        let fork = wallet.spot(number).map_or(0, |spot| self.fork(spot.height));
-        self.script(wallet).spec(number, fork).version
-    }
-
     pub(super) fn spec(&self, wallet: &WalletHistory, number: u64, spot: Spot) -> Spec {
         self.script(wallet).spec(number, self.fork(spot.height))
     }

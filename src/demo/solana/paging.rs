@@ -168,23 +168,26 @@ impl NodeContext<'_> {
         if !(1..=most).contains(&limit) {
             return Err(DemoError::invalid(format!("limit must be between 1 and {most}")));
         }
+        let limit = usize::try_from(limit).unwrap_or(0);
         let filters = ParamOptions(options.get("filters"));
+        let range = ParamOptions(filters.get("slot"));
         let first = self.node.first_available.max(self.node.full_pages_from);
         let lag = self.node.list_lag.max(self.node.full_pages_lag);
-        let bounds = Bounds::new(filters, head.saturating_sub(lag), first);
+        let low = range.number("gte").unwrap_or(0).max(first);
+        let high = range.number("lte").unwrap_or(Height::MAX).min(head.saturating_sub(lag));
+        let succeeded = filters.text("status") == Some("succeeded");
         let with_accounts = self.node.full_pages_by_owner
             && matches!(filters.text("tokenAccounts"), Some("balanceChanged" | "all"));
         let ascending = options.text("sortOrder") == Some("asc");
         let from = options.text("paginationToken").map(token_position).transpose()?;
         if is_busy(&key) && !full {
-            let limit = usize::try_from(limit).unwrap_or(0);
-            let page = self.busy_page(bounds.high, None, limit);
+            let page = self.busy_page(high, None, limit);
             return Ok(write_page(&page, false, |out, entry| self.write_row(out, entry)));
         }
         let Some(ListSubject::Wallet(wallet)) = self.model.subject(&key) else {
             return Ok(b"{\"data\":[],\"paginationToken\":null}".to_vec());
         };
-        let count = wallet.count_at(bounds.high);
+        let count = wallet.count_at(high);
         let numbers: Box<dyn Iterator<Item = u64>> =
             if ascending { Box::new(0..count) } else { Box::new((0..count).rev()) };
         let fits = |entry: &ListEntry| {
@@ -192,20 +195,19 @@ impl NodeContext<'_> {
             let behind =
                 from.is_none_or(|from| if ascending { place > from } else { place < from });
             let named = with_accounts || self.model.names_wallet(&wallet, entry.number);
-            behind && named && bounds.failed.is_none_or(|wanted| wanted == entry.failed)
+            behind && named && !(succeeded && entry.failed)
         };
-        let limit = usize::try_from(limit).unwrap_or(0);
         let found = numbers
             .filter_map(|number| self.model.entry(&wallet, number))
-            .skip_while(|entry| ascending && entry.spot.height < bounds.low)
-            .take_while(|entry| entry.spot.height >= bounds.low)
+            .skip_while(|entry| ascending && entry.spot.height < low)
+            .take_while(|entry| entry.spot.height >= low)
             .filter(fits);
         let mut page: Vec<ListEntry> = found.take(limit + 1).collect();
         let more = page.len() > limit;
         page.truncate(limit);
         let more = !self.answer_faults.end_early(&mut page) && more;
         for entry in page.iter().filter(|_| full) {
-            self.check_version(&wallet, entry.number, options)?;
+            Self::check_version(&self.model.spec(&wallet, entry.number, entry.spot), options)?;
         }
         Ok(write_page(&page, more, |out, entry| {
             if full {
@@ -379,30 +381,6 @@ fn write_page(
     member(&mut out, "paginationToken").extend_from_slice(token.as_bytes());
     out.push(b'}');
     out
-}
-
-/// Slots and status of a filter.
-struct Bounds {
-    low: Height,
-    high: Height,
-    failed: Option<bool>,
-}
-
-impl Bounds {
-    fn new(filters: ParamOptions<'_>, head: Height, first: Height) -> Self {
-        let slot = ParamOptions(filters.get("slot"));
-        let low = [slot.number("gte"), slot.number("gt").map(|n| n.saturating_add(1))];
-        let high = [slot.number("lte"), slot.number("lt").map(|n| n.saturating_sub(1))];
-        Self {
-            low: low.into_iter().flatten().fold(first, Height::max),
-            high: high.into_iter().flatten().fold(head, Height::min),
-            failed: match filters.text("status") {
-                Some("succeeded") => Some(false),
-                Some("failed") => Some(true),
-                _ => None,
-            },
-        }
-    }
 }
 
 /// `slot:position`.

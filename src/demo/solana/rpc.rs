@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::history::WalletHistory;
+use super::history::Spec;
 use super::keys::ModelKey;
 use super::model::{ListSubject, SolanaModel};
 use super::tokens::DemoToken;
@@ -120,8 +120,7 @@ impl NodeContext<'_> {
         let slot = slots::at_or_below(self.selected_head()?);
         let last_valid = slots::block_height(slot).saturating_add(150);
         let hash = base58_text(&self.model.block_hash(slot));
-        let value = json!({"blockhash": hash, "lastValidBlockHeight": last_valid});
-        Ok(at_slot(slot, |out| out.extend_from_slice(value.to_string().as_bytes())))
+        at_slot(slot, &json!({"blockhash": hash, "lastValidBlockHeight": last_valid}))
     }
 
     fn block_time(&self) -> CallReply {
@@ -205,26 +204,22 @@ impl NodeContext<'_> {
         let signature = signature(string(self.params, 0)?)?;
         let options = ParamOptions(self.params.get(1));
         let head = self.head.saturating_add(at_least_confirmed(options)?);
-        if !matches!(options.encoding(), None | Some("json")) {
+        if !matches!(options.text("encoding"), None | Some("json")) {
             return Err(DemoError::invalid("this node answers encoding json only"));
         }
         let found = self.model.find(&signature).filter(|(_, _, spot, _)| {
             spot.height <= head && spot.height >= self.node.first_available
         });
-        let Some((wallet, number, _, _)) = found else { return Ok(b"null".to_vec()) };
-        self.check_version(&wallet, number, options)?;
+        let Some((wallet, number, spot, _)) = found else { return Ok(b"null".to_vec()) };
+        Self::check_version(&self.model.spec(&wallet, number, spot), options)?;
         let mut out = Vec::with_capacity(16 * 1024);
         self.model.write_transaction(&mut out, &wallet, number, self.node.transaction_index);
         Ok(out)
     }
 
-    pub(super) fn check_version(
-        &self,
-        wallet: &WalletHistory,
-        number: u64,
-        options: ParamOptions<'_>,
-    ) -> Result<(), DemoError> {
-        let Some(version) = self.model.version(wallet, number) else { return Ok(()) };
+    /// `maxSupportedTransactionVersion` does not count legacy transactions.
+    pub(super) fn check_version(spec: &Spec, options: ParamOptions<'_>) -> Result<(), DemoError> {
+        let Some(version) = spec.version else { return Ok(()) };
         let highest = options.number("maxSupportedTransactionVersion");
         if highest.is_some_and(|highest| highest >= u64::from(version)) {
             return Ok(());
@@ -239,7 +234,7 @@ impl NodeContext<'_> {
 
     fn account_info(&self) -> CallReply {
         let key = key(self.params, 0)?;
-        Ok(at_slot(self.head, |out| self.model.write_account(out, &key, self.head)))
+        at_slot(self.head, &json!(self.model.account(&key, self.head)))
     }
 
     fn multiple_accounts(&self) -> CallReply {
@@ -250,8 +245,7 @@ impl NodeContext<'_> {
             return Err(DemoError::invalid(message));
         }
         let keys = (0..keys.len()).map(|at| key(keys, at)).collect::<Result<Vec<_>, _>>()?;
-        let write = |out: &mut Vec<u8>, key| self.model.write_account(out, key, self.head);
-        Ok(at_slot(self.head, |out| wire::list(out, &keys, write)))
+        at_slot(self.head, &keys.iter().map(|key| self.model.account(key, self.head)).collect())
     }
 
     fn token_accounts(&self) -> CallReply {
@@ -259,34 +253,23 @@ impl NodeContext<'_> {
         let filter = ParamOptions(self.params.get(1));
         let options = ParamOptions(self.params.get(2));
         options.min_context_slot(self.head)?;
-        if filter.get("programId").is_none() && filter.get("mint").is_none() {
-            return Err(DemoError::invalid("Invalid param: Invalid"));
-        }
+        let program = filter.text("programId");
+        let program = program.ok_or_else(|| DemoError::invalid("Invalid param: Invalid"))?;
         let parsed = options.text("encoding") == Some("jsonParsed");
-        let (program, mint) = (filter.text("programId"), filter.text("mint"));
-        let fits = |(token, _): &(DemoToken, u64)| {
-            program.is_none_or(|program| token.program().text() == program)
-                && mint.is_none_or(|mint| base58_text(&token.mint()) == mint)
+        let fits = |(token, _): &(DemoToken, u64)| token.program().text() == program;
+        let Some(ListSubject::Wallet(wallet)) = self.model.subject(&owner) else {
+            return at_slot(self.head, &json!([]));
         };
-        let subject = self.model.subject(&owner);
-        Ok(at_slot(self.head, |out| {
-            let Some(ListSubject::Wallet(wallet)) = subject else {
-                return out.extend_from_slice(b"[]");
-            };
-            let held = self.model.holdings(&wallet, wallet.count_at(self.head));
-            wire::list(out, held.into_iter().filter(fits), |out, held| {
-                self.model.write_holding(out, &wallet, held, parsed);
-            });
-        }))
+        let held = self.model.holdings(&wallet, wallet.count_at(self.head)).into_iter();
+        let shown = held.filter(fits).map(|held| self.model.held_account(&wallet, held, parsed));
+        at_slot(self.head, &shown.collect())
     }
 }
 
-fn at_slot(slot: Height, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let head = format!("{{\"context\":{{\"apiVersion\":\"3.0.6\",\"slot\":{slot}}},\"value\":");
-    let mut out = head.into_bytes();
-    write(&mut out);
-    out.push(b'}');
-    out
+#[expect(clippy::unnecessary_wraps, reason = "the last line of several methods")]
+fn at_slot(slot: Height, value: &Value) -> CallReply {
+    let context = json!({"apiVersion": "3.0.6", "slot": slot});
+    Ok(json!({"context": context, "value": value}).to_string().into_bytes())
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "an arm of the method table")]
@@ -338,11 +321,6 @@ impl<'a> ParamOptions<'a> {
 
     pub(super) fn number(self, name: &str) -> Option<u64> {
         self.get(name)?.as_u64()
-    }
-
-    /// The encoding, which some methods also take in place of the object.
-    pub(super) fn encoding(self) -> Option<&'a str> {
-        self.0.and_then(Value::as_str).or_else(|| self.text("encoding"))
     }
 
     /// How far above the finalized head the commitment is, in slots.

@@ -49,16 +49,10 @@ pub(super) fn quoted_base58<const N: usize>(out: &mut Vec<u8>, bytes: &[u8; N]) 
 pub(super) fn decimal(out: &mut Vec<u8>, units: u64, decimals: u8) {
     let scale = 10_u64.pow(u32::from(decimals));
     number(out, units / scale);
-    let mut rest = units % scale;
-    if rest == 0 {
-        return;
-    }
-    out.push(b'.');
-    let mut place = scale / 10;
-    while rest > 0 && place > 0 {
-        out.push(b'0' + u8::try_from(rest / place).unwrap_or(0));
-        rest %= place;
-        place /= 10;
+    let rest = units % scale;
+    if rest > 0 {
+        let digits = usize::from(decimals);
+        text(out, format!(".{rest:0digits$}").trim_end_matches('0'));
     }
 }
 
@@ -278,49 +272,28 @@ fn lookups(out: &mut Vec<u8>, order: &Order<'_>, table: &ModelKey) {
     text(out, "}]");
 }
 
-/// Limbs on the stack: enough for 64 bytes, which are 88 digits.
-const SMALL: usize = 18;
-
 /// Writes base58 of any length: an answer contains kilobytes of it.
 pub(super) fn base58(bytes: &[u8], out: &mut Vec<u8>) {
     let zeros = bytes.iter().take_while(|b| **b == 0).count();
     out.resize(out.len() + zeros, b'1');
     let (_, rest) = bytes.split_at(zeros);
-    // 29.3 bits a limb: one limb more than words for every eleven of them.
-    let need = rest.len() / 4 + rest.len() / 40 + 2;
-    let mut small = [0_u64; SMALL];
-    let mut large = Vec::new();
-    let limbs = if need <= SMALL {
-        &mut small[..]
-    } else {
-        large.resize(need, 0);
-        large.as_mut_slice()
-    };
-    let used = to_limbs(rest, limbs);
-    write_limbs(limbs.get(..used).unwrap_or_default(), out);
-}
-
-/// Converts big-endian bytes to limbs, least significant first; returns the number of limbs.
-fn to_limbs(bytes: &[u8], limbs: &mut [u64]) -> usize {
-    let (head, words) = bytes.split_at(bytes.len() % 4);
+    let (head, words) = rest.split_at(rest.len() % 4);
     let word = |bytes: &[u8]| bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-    let mut used = 0;
+    // Least significant first; 29.3 bits a limb.
+    let mut limbs: Vec<u64> = Vec::with_capacity(rest.len() / 4 + rest.len() / 40 + 2);
     for word in std::iter::once(word(head)).chain(words.chunks_exact(4).map(word)) {
         let mut carry = word;
-        for limb in limbs.iter_mut().take(used) {
+        for limb in &mut limbs {
             carry += *limb << 32;
             *limb = carry % LIMB;
             carry /= LIMB;
         }
         while carry > 0 {
-            if let Some(limb) = limbs.get_mut(used) {
-                *limb = carry % LIMB;
-            }
-            used += 1;
+            limbs.push(carry % LIMB);
             carry /= LIMB;
         }
     }
-    used
+    write_limbs(&limbs, out);
 }
 
 fn write_limbs(limbs: &[u64], out: &mut Vec<u8>) {
