@@ -322,22 +322,16 @@ pub(super) mod tests {
         assert_eq!(nodes.count("gettransactionbyid") + nodes.count("infobyid"), 1);
     }
 
+    /// An info, or a transaction that is listed without its result: an inner call's entry does not
+    /// show it.
     #[tokio::test(start_paused = true)]
-    async fn an_info_that_says_failed_is_confirmed_by_another_answer() {
-        let seen = listed(&["SUCCESS"]);
+    async fn an_answer_that_says_failed_is_confirmed_by_another_one() {
+        let (good, inner) = (listed(&["SUCCESS"]), SeenTx { inner: true, ..SeenTx::default() });
         for (failed, asked) in [(0, 1), (1, 2), (9, 2)] {
-            let (fetched_tx, nodes) = fetched(&seen, [0, failed]).await;
+            let (fetched_tx, nodes) = fetched(&good, [0, failed]).await;
             assert_eq!(matches!(fetched_tx, Fetched::Failed(_)), failed > 1, "{fetched_tx:?}");
             assert_eq!(nodes.count("infobyid"), asked);
-        }
-    }
-
-    /// An inner call's entry does not show the transaction's result.
-    #[tokio::test(start_paused = true)]
-    async fn a_transaction_that_is_listed_without_its_result_is_failed_by_two_answers() {
-        let seen = SeenTx { inner: true, ..SeenTx::default() };
-        for (failed, asked) in [(0, 1), (1, 2), (9, 2)] {
-            let (fetched_tx, nodes) = fetched(&seen, [failed, 0]).await;
+            let (fetched_tx, nodes) = fetched(&inner, [failed, 0]).await;
             assert_eq!(matches!(fetched_tx, Fetched::Unwanted), failed > 1, "{fetched_tx:?}");
             assert_eq!(nodes.count("gettransactionbyid"), asked);
         }
