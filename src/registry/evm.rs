@@ -74,8 +74,8 @@ pub struct Partner {
 pub struct Peg {
     /// In units of the token that the module holds.
     pub amount: usize,
-    /// In units of the token that it mints and burns.
-    pub fee: usize,
+    /// In units of the token that it mints and burns; `None`: it takes none.
+    pub fee: Option<usize>,
 }
 
 /// One kind of event, by its first topic.

@@ -401,3 +401,76 @@ fn a_token_that_only_wraps_what_was_exchanged_ends_a_route() {
     let others = swap(POOL, (AAA, 9, OTHER), (BBB, 7, OTHER));
     case([own, others].concat()).gives_none(Some(NoteKind::Liquidity));
 }
+
+/// The event of an aggregator names both tokens, also where it stakes, deposits or redeems one.
+#[test]
+fn a_deposit_that_an_aggregator_calls_an_exchange_is_no_trade() {
+    let kyber = account("6131b5fae19ea4f9d964eac0408e4408b66337b5");
+    let traded = |mut logs: Vec<Log>, sold: Account, bought: Account| {
+        let sides = [WALLET, sold, bought, WALLET].map(word);
+        let signature = "Swapped(address,address,address,address,uint256,uint256)";
+        let said = [&sides[..], &[number(500), number(100)]].concat();
+        logs.push(log(kyber, signature, &[], &said));
+        case(logs).to(kyber)
+    };
+    let liquidity = Some(NoteKind::Liquidity);
+    // Native coin that is staked.
+    let minted = vec![transfer(AAA, ZERO, kyber, 430), transfer(AAA, kyber, WALLET, 430)];
+    let staked = traded(minted, [0xee; 20], AAA).value(500);
+    staked.calls(&[call(kyber, AAA, 500)]).gives_none(liquidity);
+    // A deposit of what a pool gave.
+    let mut logs = swap(POOL, (CCC, 500, WALLET), (AAA, 100, kyber));
+    logs.extend(wrapped(WRAPPED_A, AAA, (kyber, kyber), 100));
+    logs.push(transfer(WRAPPED_A, kyber, WALLET, 100));
+    traded(logs, CCC, WRAPPED_A).gives_none(liquidity);
+    // A redemption: alone it has the price of the share.
+    let mut logs = vec![transfer(WRAPPED_A, WALLET, kyber, 100)];
+    logs.extend(unwrapped(WRAPPED_A, AAA, (kyber, kyber), 100));
+    let alone = [logs.clone(), vec![transfer(AAA, kyber, WALLET, 100)]].concat();
+    traded(alone, WRAPPED_A, AAA).gives_none(Some(NoteKind::Conversion));
+    logs.extend(swap(POOL, (AAA, 100, kyber), (CCC, 500, WALLET)));
+    let rows = [('s', WRAPPED_A, 100, None), ('b', CCC, 500, None)];
+    traded(logs, WRAPPED_A, CCC).gives(&rows);
+}
+
+const USDS: Account = [0xd4; 20];
+
+/// Dollars become DAI (`BBB`) at the peg module, and a join mints USDS for the DAI that another burns.
+#[test]
+fn a_token_that_a_join_mints_behind_a_peg_module_is_exchanged() {
+    let bought = |join: Account| {
+        let mut logs = swap(POOL, (CCC, 500, WALLET), (AAA, HELD, ROUTER));
+        logs.extend([
+            transfer(AAA, ROUTER, JOIN, HELD),
+            transfer(BBB, MODULE, ROUTER, MINTED),
+            says("SellGem"),
+            transfer(BBB, ROUTER, ZERO, MINTED),
+            transfer(USDS, ZERO, ROUTER, MINTED),
+            log(join, "Exit(address,address,uint256)", &[word(ROUTER); 2], &[number(MINTED)]),
+            transfer(USDS, ROUTER, WALLET, MINTED),
+        ]);
+        case(logs)
+    };
+    let join = account("3c0f895007ca717aa01c8693e59df1e8c3777feb");
+    bought(join).gives(&[('s', CCC, 500, None), ('b', USDS, MINTED, None)]);
+    bought(OTHER).gives_none(Some(NoteKind::Liquidity));
+}
+
+/// The reverse at the converter of USDS, whose event states one amount of both.
+#[test]
+fn a_token_that_becomes_another_one_before_a_pool_is_exchanged() {
+    let sold = |stated: u64| {
+        let said = "UsdsToDai(address,address,uint256)";
+        let mut logs = vec![
+            transfer(USDS, WALLET, ROUTER, 500),
+            transfer(USDS, ROUTER, OTHER, 500),
+            transfer(USDS, OTHER, ZERO, 500),
+            transfer(BBB, ZERO, ROUTER, 500),
+            log(OTHER, said, &[word(ROUTER); 2], &[number(stated)]),
+        ];
+        logs.extend(swap(POOL, (BBB, 500, ROUTER), (CCC, 7, WALLET)));
+        case(logs)
+    };
+    sold(500).gives(&[('s', USDS, 500, None), ('b', CCC, 7, None)]);
+    sold(499).gives_none(Some(NoteKind::OneSided));
+}

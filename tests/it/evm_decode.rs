@@ -429,6 +429,65 @@ fn change_of_a_position_that_its_contract_adds_to_is_no_trade() {
     with(v4_liquidity(OTHER, false)).gives(&[('s', AAA, 500, Some(1))]);
 }
 
+/// A zap swaps a half, adds both halves to the pair for a farm, and gives the rest back.
+#[test]
+fn change_of_liquidity_that_is_held_elsewhere_is_no_trade() {
+    let zapped = |bought: Account, given: u64, added: u64| {
+        let minted = [number(250), number(added)];
+        let mut logs = vec![transfer(AAA, WALLET, ROUTER, 500)];
+        logs.extend(swap(POOL, (AAA, 240, ROUTER), (bought, given, ROUTER)));
+        logs.extend([
+            transfer(AAA, ROUTER, POOL, 250),
+            transfer(bought, ROUTER, POOL, 23),
+            log(POOL, "Mint(address,uint256,uint256)", &[word(ROUTER)], &minted),
+            transfer(POOL, ZERO, OTHER, 70),
+            transfer(AAA, ROUTER, WALLET, 10),
+        ]);
+        logs
+    };
+    let in_token = |given: u64, added: u64| {
+        let mut logs = zapped(BBB, given, added);
+        logs.push(transfer(BBB, ROUTER, WALLET, given - 23));
+        case(logs)
+    };
+    in_token(24, 23).gives_none(Some(NoteKind::OneSided));
+    // More came back than was added; another amount was added.
+    in_token(47, 23).gives(&[('s', AAA, 490, None), ('b', BBB, 24, None)]);
+    in_token(24, 22).gives(&[('s', AAA, 490, None), ('b', BBB, 1, None)]);
+    let in_coin = |given: u64| {
+        let mut logs = zapped(weth(), given, 23);
+        logs.push(unwrap(ROUTER, given - 23));
+        case(logs).calls(&[call(weth(), ROUTER, given - 23), call(ROUTER, WALLET, given - 23)])
+    };
+    in_coin(24).gives_none(Some(NoteKind::OneSided));
+    in_coin(47).gives(&[('s', AAA, 490, Some(24))]);
+}
+
+/// During a sale another account sells the token too, or adds it to the pool with coin.
+#[test]
+fn what_the_router_pays_or_adds_for_another_seller_hides_no_sale() {
+    let sold = |others: Vec<Log>, calls: &[NativeMove]| {
+        let own = swap(POOL, (AAA, 500, WALLET), (weth(), 5, ROUTER));
+        let paid = [calls, &[call(weth(), ROUTER, 5), call(ROUTER, WALLET, 5)]].concat();
+        case([others, own, vec![unwrap(ROUTER, 5)]].concat()).calls(&paid)
+    };
+    let row = [('s', AAA, 500, Some(5))];
+    let mut fees = swap(POOL, (AAA, 800, OTHER), (weth(), 8, ROUTER));
+    fees.push(unwrap(ROUTER, 8));
+    let paid = [call(weth(), ROUTER, 8), call(ROUTER, OTHER, 8)];
+    sold(fees, &paid).gives(&row);
+    let minted = [number(800), number(8)];
+    let added = vec![
+        transfer(AAA, OTHER, POOL, 800),
+        wrap(ROUTER, 8),
+        transfer(weth(), ROUTER, POOL, 8),
+        log(POOL, "Mint(address,uint256,uint256)", &[word(ROUTER)], &minted),
+    ];
+    sold(added, &[call(OTHER, ROUTER, 8), call(ROUTER, weth(), 8)]).gives(&row);
+    // What the router pays on is the wallet's where it alone sold.
+    sold(Vec::new(), &[call(ROUTER, OTHER, 8)]).gives_none(Some(NoteKind::OneSided));
+}
+
 #[test]
 fn the_first_purchase_of_a_token_that_is_launched_into_a_position_is_a_trade() {
     let signature = "IncreaseLiquidity(uint256,uint128,uint256,uint256)";

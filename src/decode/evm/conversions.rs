@@ -154,7 +154,7 @@ fn pegged(event: &Event, log: &Log, before: &[Log]) -> Option<[Move; 2]> {
         (None, peg) => (peg?, false),
     };
     let stated = |at| words(log).nth(at).map(units);
-    let (amount, fee) = (stated(amount)?, stated(fee)?);
+    let (amount, fee) = (stated(amount)?, fee.map_or(Some(Units::ZERO), stated)?);
     let between = |m: &Move| m.from != ZERO && m.to != ZERO && !m.amount.is_zero();
     let held = last(before, |m| between(m) && m.amount == amount)?;
     let made = |m: &Move| {

@@ -122,16 +122,30 @@ impl<'a> Scene<'a> {
         at.and_then(|at| held.get(at)).map(|held| held.most).unwrap_or_default()
     }
 
-    /// Whether an event states that an asset was exchanged, directly, through a conversion on the
-    /// route to or from a market, inside a wrapped token, or as what a token of the tables wraps.
+    /// Whether an event states that an asset was exchanged, directly or by way of another.
     pub(super) fn exchanged(&self, asset: Asset) -> bool {
-        let on_route = |one: &Conversion| {
-            !one.is_wallets && one.other(asset).is_some_and(|other| self.swapped(other))
+        self.swapped(asset) || self.is_converted(asset)
+    }
+
+    /// Whether an asset was exchanged through one or two conversions on the route to or from a
+    /// market, inside a wrapped token, or as what a token of the tables wraps.
+    pub(super) fn is_converted(&self, asset: Asset) -> bool {
+        let others = |of| {
+            let on_route = self.conversions.iter().filter(|one| !one.is_wallets);
+            on_route.filter_map(move |one| one.other(of))
         };
+        let twice = |by| others(by).any(|next| next != asset && self.swapped(next));
+        let on_route = |by| self.swapped(by) || twice(by);
         let inside = || self.wrapped().any(|[inner, outer]| inner == asset && self.swapped(outer));
         let wraps = |[inner, outer]: [Asset; 2]| outer == asset && self.swapped(inner);
         let around = || self.is_wrapper(asset) && self.wrapped().any(wraps);
-        self.swapped(asset) || self.conversions.iter().any(on_route) || inside() || around()
+        others(asset).any(on_route) || inside() || around()
+    }
+
+    /// Whether the wallet converted an asset for itself, at a fixed price or into or out of a share.
+    pub(super) fn converts_itself(&self, asset: Asset) -> bool {
+        let mut all = self.conversions.iter().chain(self.wrappers.iter());
+        all.any(|one| one.is_wallets && one.other(asset).is_some())
     }
 
     /// Whether a token is nothing but another one, wrapped.

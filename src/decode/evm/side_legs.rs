@@ -1,14 +1,15 @@
 //! Finds movements that only accompany an exchange, and exchanges whose output went to others.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::ledger::{Asset, Ledger, Move, Unique, transfer};
 use super::own::{LEG_COUNT_MAX, Leg, Measure, Own};
 use super::scene::{Scene, Venue, exchanges, is_pool};
 use super::transaction::{Account, Log};
 use super::words::{ZERO, units, words};
+use crate::decode::flow::Flow;
 use crate::domain::{Side, Units};
-use crate::registry::ContractKind;
+use crate::registry::{ContractKind, EventKind};
 
 /// `transfer(address,uint256)`.
 const TRANSFER_CALL: [u8; 4] = [0xa9, 0x05, 0x9c, 0xbb];
@@ -199,8 +200,8 @@ fn coin_moved(scene: &Scene<'_>, side: Side, sold: &[&Leg]) -> Option<Units> {
     Some(amount).filter(|amount| !amount.is_zero())
 }
 
-/// Whether most of the exchange's output went on to others, through a bridge or as a payment, so
-/// that the wallet received only change.
+/// Whether most of the exchange's output went on to others, through a bridge, as a payment or as
+/// liquidity, so that the wallet received only change.
 pub(super) fn went_on(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> bool {
     if scene.tx.from != *scene.wallet || scene.fills() || own.exchanged.len() != legs.len() {
         return false;
@@ -209,12 +210,12 @@ pub(super) fn went_on(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> bool {
     match (bought.next(), bought.next(), own.measure) {
         (Some(leg), None, Measure::None | Measure::Gave(_) | Measure::Unknown) => {
             let asset = Asset::Token(leg.token);
-            onward(scene, asset) > leg.units
+            away(scene, asset) > leg.units
         }
         (None, _, Measure::Got(units))
-            if scene.ledger.native_known && !sells_itself(scene.ledger, legs) =>
+            if scene.ledger.native_known && !others_sell(scene, legs) =>
         {
-            onward(scene, Asset::Native) > units
+            away(scene, Asset::Native) > units
         }
         _ => false,
     }
@@ -227,33 +228,64 @@ pub(super) fn was_sent(scene: &Scene<'_>, leg: &Leg) -> bool {
     let sends = calls_token && scene.tx.selector == Some(TRANSFER_CALL);
     let moves = &scene.ledger.moves;
     let takes_part = |who: &Account| {
-        *who == leg.token
-            || moves.iter().any(|m| m.from == *who)
-            || scene.venues.iter().any(|v| exchanges(v.event.kind) && v.holder == *who)
+        *who == leg.token || moves.iter().any(|m| m.from == *who) || is_holder(scene, who)
     };
     let of_leg = |m: &&Move| m.from == *scene.wallet && m.asset == Asset::Token(leg.token);
     sends && leg.side == Side::Sell && !moves.iter().filter(of_leg).any(|m| takes_part(&m.to))
 }
 
-/// Whether a fee-on-transfer token sold its collected fees meanwhile, through the same router.
-fn sells_itself(ledger: &Ledger, legs: &[Leg]) -> bool {
-    ledger
-        .moves
-        .iter()
-        .any(|m| legs.iter().any(|leg| m.asset == Asset::Token(leg.token) && m.from == leg.token))
+/// Whether a token's contract sold its collected fees meanwhile, or another account gave more of
+/// the token than it got, as one does that collects them: what the router paid may be theirs.
+fn others_sell(scene: &Scene<'_>, legs: &[Leg]) -> bool {
+    legs.iter().any(|leg| {
+        let mut flows: BTreeMap<Account, Flow> = BTreeMap::new();
+        for m in scene.ledger.moves.iter().filter(|m| m.asset == Asset::Token(leg.token)) {
+            flows.entry(m.from).or_default().add(m.amount, false);
+            flows.entry(m.to).or_default().add(m.amount, true);
+        }
+        flows.retain(|who, _| ![ZERO, *scene.wallet].contains(who) && !is_holder(scene, who));
+        let sells = |(who, flow): (&Account, &Flow)| {
+            flow.gave > flow.got || *who == leg.token && !flow.gave.is_zero()
+        };
+        flows.iter().any(sells)
+    })
+}
+
+/// Whether an account holds what a venue exchanged.
+fn is_holder(scene: &Scene<'_>, who: &Account) -> bool {
+    scene.venues.iter().any(|venue| exchanges(venue.event.kind) && venue.holder == *who)
+}
+
+/// How much of an asset did not reach the wallet.
+fn away(scene: &Scene<'_>, asset: Asset) -> Units {
+    onward(scene, asset).max(laid_in(scene, asset))
+}
+
+/// How much of an asset, of native coin in each form, the accounts that paid the wallet laid into
+/// pools, whose events state it as liquidity.
+fn laid_in(scene: &Scene<'_>, asset: Asset) -> Units {
+    let is_it =
+        |m: &&Move| m.asset == asset || asset == Asset::Native && scene.ledger.is_measure(m.asset);
+    let moves = || scene.ledger.moves.iter().filter(is_it);
+    let pays = |who: &Account| moves().any(|m| m.from == *who && m.to == *scene.wallet);
+    let states = |venue: &Venue<'_>, m: &Move| {
+        let is_its = venue.event.kind == EventKind::Liquidity && venue.log.address == m.to;
+        is_its && words(venue.log).any(|word| units(word) == m.amount)
+    };
+    let is_liquidity = |m: &&Move| scene.venues.iter().any(|venue| states(venue, m));
+    let laid = moves().filter(is_liquidity).filter(|m| pays(&m.from));
+    laid.fold(Units::ZERO, |sum, m| sum.saturating_add(m.amount))
 }
 
 /// How much of an asset the accounts that paid the wallet gave to other accounts, without pools,
 /// the asset's own contract, burns and tips.
 fn onward(scene: &Scene<'_>, asset: Asset) -> Units {
-    let is_pool =
-        |who: &Account| scene.venues.iter().any(|v| exchanges(v.event.kind) && v.holder == *who);
     let takes_part = |who: &Account| {
         let itself = match asset {
             Asset::Token(token) => token == *who,
             Asset::Native => scene.ledger.wrapped == *who,
         };
-        itself || *who == ZERO || is_pool(who)
+        itself || *who == ZERO || is_holder(scene, who)
     };
     let of_asset = || scene.ledger.moves.iter().filter(|m| m.asset == asset);
     let pays = |who: &Account| of_asset().any(|m| m.from == *who && m.to == *scene.wallet);

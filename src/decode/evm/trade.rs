@@ -57,13 +57,10 @@ pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Result<Vec<Leg>, Option<No
     }
 }
 
-/// Whether all that the wallet exchanged was converted at a fixed price and no market took part. A
-/// router's own event reports such a conversion as an exchange.
+/// Whether all that the wallet exchanged was converted at a fixed price, or into or out of a share,
+/// and no market took part. A router's own event reports such a conversion as an exchange.
 fn only_converted(scene: &Scene<'_>, own: &Own) -> bool {
-    let converted = |leg: &Leg| {
-        let asset = Asset::Token(leg.token);
-        scene.conversions.iter().any(|one| one.is_wallets && one.other(asset).is_some())
-    };
+    let converted = |leg: &Leg| scene.converts_itself(Asset::Token(leg.token));
     !own.exchanged.is_empty() && !scene.has_market() && own.exchanged.iter().all(converted)
 }
 
@@ -166,14 +163,20 @@ fn is_share(scene: &Scene<'_>, leg: &Leg) -> bool {
     if pool(EventKind::Pool) {
         return true;
     }
-    if scene.swapped(asset) {
+    // A router's own event may name what it got by a deposit.
+    let at_market = |venue: &Venue<'_>| {
+        let kind = venue.event.kind;
+        kind != EventKind::Router && exchanges(kind) && venue.assets.contains(&asset)
+    };
+    let sold = leg.side == Side::Sell && scene.swapped(asset);
+    if sold || scene.venues.iter().any(at_market) {
         return false;
     }
     if pool(EventKind::Liquidity) {
         return true;
     }
     // A peg module mints and burns what it converts, on the way to or from a market.
-    if scene.exchanged(asset) {
+    if scene.is_converted(asset) {
         return false;
     }
     is_made(scene, leg)

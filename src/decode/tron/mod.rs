@@ -22,7 +22,7 @@ use crate::domain::Side;
 use crate::registry::{Chain, EvmTables};
 
 /// Raised whenever the same transaction may decode to other trades than before.
-pub const DECODER_VERSION: u16 = 10;
+pub const DECODER_VERSION: u16 = 11;
 
 /// The trades of a wallet in a transaction.
 pub fn decode(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transaction) -> Decoded {
