@@ -461,6 +461,19 @@ fn change_of_liquidity_that_is_held_elsewhere_is_no_trade() {
     };
     in_coin(24).gives_none(Some(NoteKind::OneSided));
     in_coin(47).gives(&[('s', AAA, 490, Some(24))]);
+    // Into a pair of two other assets: change of both.
+    let mut logs = swap(POOL_2, (AAA, 240, WALLET), (BBB, 24, ROUTER));
+    logs.extend(swap(CCC, (AAA, 260, WALLET), (weth(), 25, ROUTER)));
+    logs.extend([
+        transfer(BBB, ROUTER, POOL, 23),
+        transfer(weth(), ROUTER, POOL, 23),
+        log(POOL, "Mint(address,uint256,uint256)", &[word(ROUTER)], &[number(23); 2]),
+        transfer(POOL, ZERO, OTHER, 23),
+        transfer(BBB, ROUTER, WALLET, 1),
+        unwrap(ROUTER, 2),
+    ]);
+    let both = case(logs).calls(&[call(weth(), ROUTER, 2), call(ROUTER, WALLET, 2)]);
+    both.gives_none(Some(NoteKind::OneSided));
 }
 
 /// During a sale another account sells the token too, or adds it to the pool with coin.

@@ -70,6 +70,17 @@ fn a_curve_at_hood_fun_sells_and_buys() {
     sold.venues(&["hood.fun"]);
 }
 
+/// PancakeSwap's stable pools log Curve's event of crypto pools, which Curve's own on that chain do not.
+#[test]
+fn a_pool_is_named_after_the_protocol_that_logs_its_event_on_its_chain() {
+    let signature = "TokenExchange(address,uint256,uint256,uint256,uint256)";
+    let said = log(POOL, signature, &[word(WALLET)], &[0, 500, 1, 7].map(number));
+    let sides = [transfer(AAA, WALLET, POOL, 500), transfer(BBB, POOL, WALLET, 7)];
+    let traded = case([&sides[..], &[said]].concat());
+    traded.venues(&["Curve", "Curve"]);
+    traded.on("bsc").venues(&["PancakeSwap StableSwap"; 2]);
+}
+
 /// A maker or a solver, perhaps unnamed, fills what the wallet signed; another account sent it.
 #[test]
 fn orders_that_others_fill_are_trades_of_their_signers() {

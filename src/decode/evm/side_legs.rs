@@ -206,19 +206,17 @@ pub(super) fn went_on(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> bool {
     if scene.tx.from != *scene.wallet || scene.fills() || own.exchanged.len() != legs.len() {
         return false;
     }
-    let mut bought = legs.iter().filter(|leg| leg.side == Side::Buy);
-    match (bought.next(), bought.next(), own.measure) {
-        (Some(leg), None, Measure::None | Measure::Gave(_) | Measure::Unknown) => {
-            let asset = Asset::Token(leg.token);
-            away(scene, asset) > leg.units
+    let mut bought = legs.iter().filter(|leg| leg.side == Side::Buy).peekable();
+    let has_bought = bought.peek().is_some();
+    let went = |asset: Asset, units: Units| away(scene, asset) > units;
+    bought.all(|leg| went(Asset::Token(leg.token), leg.units))
+        && match own.measure {
+            Measure::None | Measure::Gave(_) | Measure::Unknown => has_bought,
+            Measure::Got(units) => {
+                let is_known = scene.ledger.native_known && !others_sell(scene, legs);
+                is_known && went(Asset::Native, units)
+            }
         }
-        (None, _, Measure::Got(units))
-            if scene.ledger.native_known && !others_sell(scene, legs) =>
-        {
-            away(scene, Asset::Native) > units
-        }
-        _ => false,
-    }
 }
 
 /// Whether the wallet only transferred a token, to accounts that gave nothing. What it received
