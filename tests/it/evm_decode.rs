@@ -497,8 +497,10 @@ fn what_the_router_pays_or_adds_for_another_seller_hides_no_sale() {
         log(POOL, "Mint(address,uint256,uint256)", &[word(ROUTER)], &minted),
     ];
     sold(added, &[call(OTHER, ROUTER, 8), call(ROUTER, weth(), 8)]).gives(&row);
-    // What the router pays on is the wallet's where it alone sold.
-    sold(Vec::new(), &[call(ROUTER, OTHER, 8)]).gives_none(Some(NoteKind::OneSided));
+    // What the router pays on is the wallet's where it alone sold, but for what a route had left.
+    for rest in [Vec::new(), vec![transfer(AAA, ROUTER, POOL, 250)]] {
+        sold(rest, &[call(ROUTER, OTHER, 8)]).gives_none(Some(NoteKind::OneSided));
+    }
 }
 
 #[test]

@@ -142,7 +142,7 @@ impl<'a> Scene<'a> {
         others(asset).any(on_route) || inside() || around()
     }
 
-    /// Whether the wallet converted an asset for itself, at a fixed price or into or out of a share.
+    /// Whether the wallet converted an asset for itself, at a fixed price or for a share.
     pub(super) fn converts_itself(&self, asset: Asset) -> bool {
         let mut all = self.conversions.iter().chain(self.wrappers.iter());
         all.any(|one| one.is_wallets && one.other(asset).is_some())

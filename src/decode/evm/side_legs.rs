@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ledger::{Asset, Ledger, Move, Unique, transfer};
-use super::own::{LEG_COUNT_MAX, Leg, Measure, Own};
+use super::own::{LEG_COUNT_MAX, Leg, Measure, Own, TWO};
 use super::scene::{Scene, Venue, exchanges, is_pool};
 use super::transaction::{Account, Log};
 use super::words::{ZERO, units, words};
@@ -232,8 +232,9 @@ pub(super) fn was_sent(scene: &Scene<'_>, leg: &Leg) -> bool {
     sends && leg.side == Side::Sell && !moves.iter().filter(of_leg).any(|m| takes_part(&m.to))
 }
 
-/// Whether a token's contract sold its collected fees meanwhile, or another account gave more of
-/// the token than it got, as one does that collects them: what the router paid may be theirs.
+/// Whether a token's contract sold its collected fees meanwhile, or another account, as one does
+/// that collects them, gave at least half as much of its own as the wallet: the router's payments
+/// may be theirs. Less is dust that a route had kept.
 fn others_sell(scene: &Scene<'_>, legs: &[Leg]) -> bool {
     legs.iter().any(|leg| {
         let mut flows: BTreeMap<Account, Flow> = BTreeMap::new();
@@ -243,7 +244,8 @@ fn others_sell(scene: &Scene<'_>, legs: &[Leg]) -> bool {
         }
         flows.retain(|who, _| ![ZERO, *scene.wallet].contains(who) && !is_holder(scene, who));
         let sells = |(who, flow): (&Account, &Flow)| {
-            flow.gave > flow.got || *who == leg.token && !flow.gave.is_zero()
+            let own = flow.gave.saturating_sub(flow.got);
+            own > leg.units / TWO || *who == leg.token && !flow.gave.is_zero()
         };
         flows.iter().any(sells)
     })
