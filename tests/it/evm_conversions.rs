@@ -427,7 +427,7 @@ fn a_deposit_that_an_aggregator_calls_an_exchange_is_no_trade() {
     let mut logs = vec![transfer(WRAPPED_A, WALLET, kyber, 100)];
     logs.extend(unwrapped(WRAPPED_A, AAA, (kyber, kyber), 100));
     let alone = [logs.clone(), vec![transfer(AAA, kyber, WALLET, 100)]].concat();
-    traded(alone, WRAPPED_A, AAA).gives_none(Some(NoteKind::Conversion));
+    traded(alone, WRAPPED_A, AAA).gives_none(liquidity);
     logs.extend(swap(POOL, (AAA, 100, kyber), (CCC, 500, WALLET)));
     let rows = [('s', WRAPPED_A, 100, None), ('b', CCC, 500, None)];
     traded(logs, WRAPPED_A, CCC).gives(&rows);

@@ -142,10 +142,9 @@ impl<'a> Scene<'a> {
         others(asset).any(on_route) || inside() || around()
     }
 
-    /// Whether the wallet converted an asset for itself, at a fixed price or for a share.
-    pub(super) fn converts_itself(&self, asset: Asset) -> bool {
-        let mut all = self.conversions.iter().chain(self.wrappers.iter());
-        all.any(|one| one.is_wallets && one.other(asset).is_some())
+    /// Whether an asset was wrapped or unwrapped, or became or was a share, for the wallet alone.
+    pub(super) fn wraps_itself(&self, asset: Asset) -> bool {
+        self.wrappers.iter().any(|one| one.is_wallets && one.other(asset).is_some())
     }
 
     /// Whether a token is nothing but another one, wrapped.

@@ -57,10 +57,13 @@ pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Result<Vec<Leg>, Option<No
     }
 }
 
-/// Whether all that the wallet exchanged was converted at a fixed price, or into or out of a share,
-/// and no market took part. A router's own event reports such a conversion as an exchange.
+/// Whether all that the wallet exchanged was converted at a fixed price and no market took part. A
+/// router's own event reports such a conversion as an exchange.
 fn only_converted(scene: &Scene<'_>, own: &Own) -> bool {
-    let converted = |leg: &Leg| scene.converts_itself(Asset::Token(leg.token));
+    let converted = |leg: &Leg| {
+        let asset = Asset::Token(leg.token);
+        scene.conversions.iter().any(|one| one.is_wallets && one.other(asset).is_some())
+    };
     !own.exchanged.is_empty() && !scene.has_market() && own.exchanged.iter().all(converted)
 }
 
@@ -168,11 +171,13 @@ fn is_share(scene: &Scene<'_>, leg: &Leg) -> bool {
         let kind = venue.event.kind;
         kind != EventKind::Router && exchanges(kind) && venue.assets.contains(&asset)
     };
-    let sold = leg.side == Side::Sell && scene.swapped(asset);
-    if sold || scene.venues.iter().any(at_market) {
+    let sold = leg.side == Side::Sell;
+    let redeemed = sold && !scene.has_market() && scene.wraps_itself(asset);
+    let is_named = sold && !redeemed && scene.swapped(asset);
+    if is_named || scene.venues.iter().any(at_market) {
         return false;
     }
-    if pool(EventKind::Liquidity) {
+    if redeemed || pool(EventKind::Liquidity) {
         return true;
     }
     // A peg module mints and burns what it converts, on the way to or from a market.
