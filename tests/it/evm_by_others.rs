@@ -187,6 +187,21 @@ fn a_refund_in_tokens_is_outside_of_what_was_sold() {
     sold.gives(&[('s', AAA, 500, Some(100))]);
 }
 
+/// A Safe pays whom its owners name in the token that they choose, and its event states the amount.
+#[test]
+fn what_a_safe_pays_back_in_a_token_is_outside() {
+    let sold = |payment: u64, receiver: Account| {
+        let mut sold = sell().from(OTHER).to(WALLET);
+        sold.tx.logs.extend([transfer(AAA, WALLET, receiver, 9), safe_paid(payment)]);
+        sold
+    };
+    for receiver in [OTHER, ROUTER] {
+        sold(9, receiver).gives(&[('s', AAA, 500, Some(100))]);
+        sold(8, receiver).gives(&[('s', AAA, 509, Some(100))]);
+        sold(0, receiver).gives(&[('s', AAA, 509, Some(100))]);
+    }
+}
+
 /// Ondo's tokens are minted at a signed price, to the contract that trades for the wallet.
 #[test]
 fn tokens_issued_at_a_quoted_price_are_bought() {

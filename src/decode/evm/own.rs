@@ -221,19 +221,24 @@ fn pays_network(scene: &Scene<'_>) -> bool {
     sponsors(scene).any(|one| one == ZERO) || scene.operations().any(repays)
 }
 
+/// The amounts that events of the wallet's operations state as paid back to who sent them.
+fn repaid(scene: &Scene<'_>) -> BTreeSet<Units> {
+    let stated = |one: &Venue<'_>| words(one.log).nth(one.event.repays?).map(units);
+    scene.operations().filter_map(stated).filter(|amount| !amount.is_zero()).collect()
+}
+
 /// What the wallet gave to, and got back from, the gas sponsors of its operations or accounts that
-/// collect for them. If that account is the zero address, the tokens were burnt or minted.
+/// collect for them, or as an operation's event states it (a Safe's, which names no account). If
+/// that account is the zero address, the tokens were burnt or minted.
 pub(super) fn of_sponsors(scene: &Scene<'_>) -> BTreeMap<Asset, Flow> {
     let sponsors: BTreeSet<Account> = sponsors(scene).filter(|one| *one != ZERO).collect();
     let logs = scene.tx.logs.iter().filter(|log| sponsors.contains(&log.address));
     let logs: Vec<&Log> = logs.take(SPONSOR_LOG_COUNT_MAX).collect();
     let mut with_others: BTreeMap<(Asset, Account), Flow> = BTreeMap::new();
-    let moves = scene
-        .ledger
-        .moves
-        .iter()
-        .filter(|m| !sponsors.is_empty() && !scene.ledger.is_measure(m.asset));
-    for m in moves {
+    let repaid = repaid(scene);
+    let may_pay = !sponsors.is_empty() || !repaid.is_empty();
+    let is_token = |m: &&Move| may_pay && !scene.ledger.is_measure(m.asset);
+    for m in scene.ledger.moves.iter().filter(is_token) {
         if m.from == *scene.wallet {
             with_others.entry((m.asset, m.to)).or_default().add(m.amount, false);
         } else if m.to == *scene.wallet {
@@ -242,7 +247,8 @@ pub(super) fn of_sponsors(scene: &Scene<'_>) -> BTreeMap<Asset, Flow> {
     }
     let mut flows: BTreeMap<Asset, Flow> = BTreeMap::new();
     for ((asset, other), flow) in with_others {
-        if sponsors.contains(&other) || charges(&logs, (asset, other), flow) {
+        let repays = matches!(flow.net(), Some((Side::Sell, kept)) if repaid.contains(&kept));
+        if repays || sponsors.contains(&other) || charges(&logs, (asset, other), flow) {
             flows.entry(asset).or_default().join(flow);
         }
     }
