@@ -435,7 +435,7 @@ fn a_deposit_that_an_aggregator_calls_an_exchange_is_no_trade() {
 
 const USDS: Account = [0xd4; 20];
 
-/// Dollars become DAI (`BBB`) at the peg module, and a join mints USDS for the DAI that another burns.
+/// Dollars become DAI (`BBB`) at the peg module, and a join mints USDS for DAI that another burns.
 #[test]
 fn a_token_that_a_join_mints_behind_a_peg_module_is_exchanged() {
     let bought = |join: Account| {

@@ -70,7 +70,7 @@ fn a_curve_at_hood_fun_sells_and_buys() {
     sold.venues(&["hood.fun"]);
 }
 
-/// PancakeSwap's stable pools log Curve's event of crypto pools, which Curve's own on that chain do not.
+/// Stable pools of `PancakeSwap` log an event of Curve's that Curve's own pools on that chain do not.
 #[test]
 fn a_pool_is_named_after_the_protocol_that_logs_its_event_on_its_chain() {
     let signature = "TokenExchange(address,uint256,uint256,uint256,uint256)";
