@@ -2,7 +2,7 @@
 
 use blotter::domain::{Side, Units};
 
-use crate::decode::{DFLOW, JUPITER, OKX, RAYDIUM, WHIRLPOOL, check, filled, run};
+use crate::decode::{DFLOW, JUPITER, OKX, RAYDIUM, WHIRLPOOL, check, filled, run, sold_to_curve};
 use crate::support::solana::{RENT, Tx, WSOL};
 
 const LIMIT_V2: &str = "j1o2qRpjcyUwEvwtcfhEQefh773ZgjxcVRry7LDqg5X";
@@ -498,5 +498,32 @@ fn a_first_fee_is_rent_at_every_rate() {
         tx.transfer(2, "c bonk", "w bonk", "curve", 1_000);
         tx.pay(2, "w", "vault", fee).pay(2, "w", "curve", 40_000);
         check(&tx, "w", &[(Side::Buy, "BONK", 1_000, Some(price), "Pump.fun")]);
+    }
+}
+
+/// The accounts of pools and curves grow where their programs store more: who trades first then
+/// pays the rent, as Pump.fun's `buy_v3` and `sell_v3` and PumpSwap's `sell_v2` state.
+#[test]
+fn rent_by_which_an_account_of_a_venue_grows_is_no_price() {
+    const PUMP_SWAP: &str = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA";
+    let sold = |before: u64, paid: u64| {
+        let mut tx = Tx::new("w");
+        tx.account("w bonk", "BONK", "w", 1_000).account("p bonk", "BONK", "p", 0);
+        tx.account("w sol", WSOL, "w", 0).account("p sol", WSOL, "p", 900_000);
+        tx.lamports("pool", before).call(PUMP_SWAP, &["pool", "w", "w bonk", "w sol"], &[51]);
+        tx.pay(2, "w", "pool", paid).transfer(2, "w bonk", "p bonk", "w", 1_000);
+        tx.transfer(2, "p sol", "w sol", "p", 590_000);
+        tx
+    };
+    let row = |lamports| [(Side::Sell, "BONK", 1_000, Some(lamports), "PumpSwap")];
+    for rate in [6_960, 5_080] {
+        check(&sold(429 * rate, 37 * rate), "w", &row(590_000));
+        // A vault without data, or an account that holds more than rent, is paid a fee.
+        check(&sold(128 * rate, 37 * rate), "w", &row(590_000 - 37 * rate));
+        check(&sold(429 * rate + 1, 37 * rate), "w", &row(590_000 - 37 * rate));
+        // A curve also holds the lamports of which it pays the price.
+        let mut tx = sold_to_curve();
+        tx.pay(2, "w", "curve", 37 * rate);
+        check(&tx, "w", &[(Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun")]);
     }
 }

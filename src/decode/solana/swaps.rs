@@ -263,13 +263,23 @@ impl Scene<'_> {
             let mut rates = RENT_RATES.iter().chain(known);
             return rates.any(|rate| flow.amount == ACCOUNT_OVERHEAD * rate);
         }
-        // An account that grows receives rent in addition to the price that it receives in the same
-        // call.
         let room =
             |rate: &u64| flow.amount.is_multiple_of(*rate) && flow.amount <= GROWTH_MAX * rate;
         let mut rates = known.map_or(RENT_RATES.as_slice(), std::slice::from_ref).iter();
-        rates.any(room)
-            && ledger.flows.iter().any(|other| {
+        rates.any(|rate| room(rate) && self.grows(ledger, flow, to, *rate))
+    }
+
+    /// Whether an account may grow by rent at this rate: it held nothing but rent, it pays the price
+    /// of a sale itself, or it receives a larger price in the same call.
+    fn grows(&self, ledger: &Ledger, flow: &Flow, to: u8, rate: u64) -> bool {
+        let (before, _) = self.tx.lamports.get(usize::from(to)).copied().unwrap_or_default();
+        // An account without data, such as a vault of fees, does not grow.
+        let has_data = !RENT_RATES.iter().any(|rate| before == ACCOUNT_OVERHEAD * rate);
+        let holds_rent = before.is_multiple_of(rate) && before > ACCOUNT_OVERHEAD * rate;
+        let pays = ledger.residue.get(usize::from(to)).is_some_and(|residue| *residue < 0);
+        (has_data && holds_rent)
+            || pays
+            || ledger.flows.iter().any(|other| {
                 other.means == Means::Pay
                     && other.to == Some(to)
                     && other.amount > flow.amount
