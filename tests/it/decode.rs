@@ -425,6 +425,25 @@ fn a_claim_next_to_a_trade_at_a_curve_is_no_part_of_its_price() {
     }
 }
 
+/// Pump.fun's third trades leave the creator's fee on the curve: a sweep moves it to the creator's
+/// vault, and the claim empties that.
+#[test]
+fn what_a_curve_kept_for_its_creator_is_no_part_of_the_price_of_a_sale() {
+    // sha256("global:sweep_creator_fee") and sha256("global:collect_creator_fee_v2").
+    let sweep = [32, 246, 191, 52, 8, 201, 73, 186];
+    let collect = [207, 17, 138, 242, 4, 34, 19, 56];
+    for (event, value) in [(Some(sale_event(600_000, None)), Some(590_000)), (None, None)] {
+        let mut tx = sold_to_curve();
+        if let Some(event) = event {
+            tx.inner(2, PUMP, &["events"], &event);
+        }
+        tx.call(PUMP, &["w", "curve", "vault"], &sweep).inner(2, PUMP, &["events"], &[1]);
+        tx.call(PUMP, &["w", "vault"], &collect).inner(2, PUMP, &["events"], &[1]);
+        tx.drift("curve", -70_000).drift("w", 70_000);
+        check(&tx, "w", &[(Side::Sell, "BONK", 1_000, value, "Pump.fun")]);
+    }
+}
+
 #[test]
 fn a_purchase_next_to_a_sale_that_a_curve_pays_is_worth_what_it_cost() {
     let mut tx = sold_to_curve();
@@ -449,6 +468,11 @@ fn lamports_of_an_account_outside_a_swap_are_no_part_of_it() {
     tx.call(RAYDIUM, &["w sol", "p sol", "p bonk", "w bonk", "w", "p"], &[9]);
     tx.transfer(2, "w sol", "p sol", "w", 5_000).transfer(2, "p bonk", "w bonk", "p", 700);
     check(&tx, "w", &[(Side::Buy, "BONK", 700, Some(5_000), "Raydium AMM v4")]);
+    // Next to a sale without an event, any part of the lamports could be the price.
+    let mut tx = sold_to_curve();
+    tx.call("stake program", &["stake", "w"], &[4, 0, 0, 0]);
+    tx.drift("stake", -70_000).drift("w", 70_000);
+    check(&tx, "w", &[(Side::Sell, "BONK", 1_000, None, "Pump.fun")]);
 }
 
 #[test]

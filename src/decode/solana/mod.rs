@@ -281,11 +281,13 @@ fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wall
         }
     }
     if let [(swap, most)] = paid.as_mut_slice() {
-        // With several payers, one may have paid for something else, such as a claim.
-        let reported = (payers.len() > 1).then(|| reported(scene, &swap.ranges, wallet)).flatten();
+        // One payer may have paid for something else, such as a claim.
+        let claims = scene.claims_at_curve();
+        let is_mixed = claims || payers.len() > 1;
+        let reported = is_mixed.then(|| reported(scene, &swap.ranges, wallet)).flatten();
         match reported.filter(|reported| *reported <= lamports) {
             Some(reported) => swap.net.native += reported,
-            None if lamports <= *most => swap.net.native += lamports,
+            None if lamports <= *most && !claims => swap.net.native += lamports,
             None => swap.net.unvalued = true,
         }
         return;

@@ -82,6 +82,14 @@ impl<'a> Scene<'a> {
         self.liquidity.get(at).copied().unwrap_or(false)
     }
 
+    /// Whether a curve's program pays out earlier earnings. They may have been a curve's until then.
+    pub(super) fn claims_at_curve(&self) -> bool {
+        self.tx.instructions.iter().any(|call| {
+            self.program(call).is_some_and(|program| program.kind == ProgramKind::Curve)
+                && self.tables.moves_liquidity(&self.tx.data_of(call))
+        })
+    }
+
     /// Whether an aggregator is among the callers of an instruction.
     pub(super) fn is_routed(&self, at: usize) -> bool {
         self.callers(at).any(|at| self.kind(at) == Some(ProgramKind::Aggregator))
