@@ -508,6 +508,8 @@ fn rent_by_which_an_account_of_a_venue_grows_is_no_price() {
     const PUMP_SWAP: &str = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA";
     let sold = |before: u64, paid: u64| {
         let mut tx = Tx::new("w");
+        // A program that states the first rate still.
+        tx.create(1, "w", "made", 293 * 6_960, 165);
         tx.account("w bonk", "BONK", "w", 1_000).account("p bonk", "BONK", "p", 0);
         tx.account("w sol", WSOL, "w", 0).account("p sol", WSOL, "p", 900_000);
         tx.lamports("pool", before).call(PUMP_SWAP, &["pool", "w", "w bonk", "w sol"], &[51]);

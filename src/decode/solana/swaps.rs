@@ -260,13 +260,13 @@ impl Scene<'_> {
         let known = ledger.rent_rate.as_ref();
         if flow.fresh {
             // A program may fund the accounts that it creates at an older, higher rate.
-            let mut rates = RENT_RATES.iter().chain(known);
-            return rates.any(|rate| flow.amount == ACCOUNT_OVERHEAD * rate);
+            let mut fixed = RENT_RATES.iter().chain(known);
+            return fixed.any(|rate| flow.amount == ACCOUNT_OVERHEAD * rate);
         }
         let room =
             |rate: &u64| flow.amount.is_multiple_of(*rate) && flow.amount <= GROWTH_MAX * rate;
-        let mut rates = known.map_or(RENT_RATES.as_slice(), std::slice::from_ref).iter();
-        rates.any(|rate| room(rate) && self.grows(ledger, flow, to, *rate))
+        let mut grown = RENT_RATES.iter().chain(known);
+        grown.any(|rate| room(rate) && self.grows(ledger, flow, to, *rate))
     }
 
     /// Whether an account may grow by rent at this rate: it held nothing but rent, it pays the price
@@ -277,9 +277,12 @@ impl Scene<'_> {
         let has_data = !RENT_RATES.iter().any(|rate| before == ACCOUNT_OVERHEAD * rate);
         let holds_rent = before.is_multiple_of(rate) && before > ACCOUNT_OVERHEAD * rate;
         let pays = ledger.residue.get(usize::from(to)).is_some_and(|residue| *residue < 0);
-        (has_data && holds_rent)
-            || pays
-            || ledger.flows.iter().any(|other| {
+        if (has_data && holds_rent) || pays {
+            return true;
+        }
+        // A fee may be a multiple of a rate by chance.
+        ledger.rent_rate.is_none_or(|known| known == rate)
+            && ledger.flows.iter().any(|other| {
                 other.means == Means::Pay
                     && other.to == Some(to)
                     && other.amount > flow.amount
