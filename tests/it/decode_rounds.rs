@@ -339,6 +339,28 @@ fn what_a_staking_pays_in_two_parts_has_its_value_once() {
     check(&tx, "w", &rows);
 }
 
+/// Marinade takes loose SOL. Where a step burns one pool's token and mints another's, what is paid
+/// is the rent of the stake account in between.
+#[test]
+fn loose_sol_that_a_route_stakes_is_its_price() {
+    let mut tx = accounts(0);
+    tx.call(JUPITER, &["w", "w msol", "w usdc"], &[1]);
+    tx.inner(2, MARINADE, &["w", "reserve", "w msol"], &[1]);
+    tx.pay(3, "w", "reserve", 1_000_000).mint_to(3, "MSOL", "w msol", 800);
+    tx.inner(2, RAYDIUM, &["w msol", "p msol", "p usdc", "w usdc", "w", "p"], &[9]);
+    tx.transfer(3, "w msol", "p msol", "w", 800).transfer(3, "p usdc", "w usdc", "p", 55);
+    check(&tx, "w", &[(Side::Buy, "USDC", 55, Some(1_000_000), "Raydium AMM v4")]);
+
+    let mut tx = accounts(0);
+    tx.account("w pico", "PICO", "w", 500).call(JUPITER, &["w pico", "w sol", "w"], &[1]);
+    tx.inner(2, SANCTUM, &["w pico", "stake account", "w msol", "w"], &[8]);
+    tx.pay(3, "w", "stake account", 2_282_880).burn(3, "PICO", "w pico", 500);
+    tx.mint_to(3, "MSOL", "w msol", 800);
+    tx.inner(2, RAYDIUM, &["w msol", "p msol", "p sol", "w sol", "w", "p"], &[9]);
+    tx.transfer(3, "w msol", "p msol", "w", 800).transfer(3, "p sol", "w sol", "p", 9_000);
+    check(&tx, "w", &[(Side::Sell, "PICO", 500, Some(9_000), "Jupiter v6")]);
+}
+
 /// PICO leaves its pool as a stake account, whose rent is no price.
 #[test]
 fn the_rent_of_what_is_unstaked_is_no_value() {

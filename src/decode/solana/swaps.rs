@@ -188,7 +188,19 @@ impl Scene<'_> {
         }
         // A payment in a router's own frame is a fee outside the swap, unless its receiver passes
         // the lamports on to a venue.
-        !self.passes_on(ledger, flow.instruction, to)
+        !self.is_staked(ledger, flow.instruction) && !self.passes_on(ledger, flow.instruction, to)
+    }
+
+    /// Whether a step of an aggregator's route stakes what is paid in this instruction: it mints
+    /// tokens for it. Where it burns some too, the payment is the rent of what they become.
+    fn is_staked(&self, ledger: &Ledger, at: usize) -> bool {
+        let step = self.conversion(at).filter(|call| self.is_routed(*call));
+        let Some(step) = step.map(|call| self.tx.subtree(call)) else { return false };
+        let any = |means: Means| {
+            let mut inside = ledger.flows.iter().filter(|flow| step.contains(&flow.instruction));
+            inside.any(|flow| flow.means == means)
+        };
+        any(Means::Mint) && !any(Means::Burn)
     }
 
     /// Whether an account passes lamports on to a venue or wraps them, also by way of others in the
