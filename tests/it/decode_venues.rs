@@ -428,6 +428,27 @@ fn what_is_claimed_in_the_call_of_a_swap_is_no_part_of_it() {
     }
 }
 
+/// A program takes what one order in a pool brought, and places another one on the other side.
+#[test]
+fn orders_in_a_pool_that_one_call_moves_are_no_swap() {
+    const CLMM: &str = "CAMMCzo5YL8w4VFF8KVHrK22GGUsp5VTaW7grrKgrWqK";
+    for (program, taken, placed) in [
+        (DLMM, "cancel_limit_order", "place_limit_order"),
+        (CLMM, "settle_limit_order", "open_limit_order"),
+        (CLMM, "decrease_limit_order", "increase_limit_order"),
+    ] {
+        let mut tx = Tx::new("w");
+        tx.account("w usd", "USD", "w", 500).account("p usd", "USD", "p", 0);
+        tx.account("w new", "NEW", "w", 0).account("p new", "NEW", "p", 700);
+        tx.call("some bot", &["w"], &[0]);
+        tx.inner(2, program, &["order", "p new", "w new", "w"], &named(taken));
+        tx.transfer(3, "p new", "w new", "p", 700);
+        tx.inner(2, program, &["other", "w usd", "p usd", "w"], &named(placed));
+        tx.transfer(3, "w usd", "p usd", "w", 100);
+        assert_eq!(run(&tx, "w").trades, [], "{placed}");
+    }
+}
+
 /// A router takes a token and SOL out of one pool and swaps the token at another.
 #[test]
 fn liquidity_in_the_call_of_a_swap_neither_values_nor_names_it() {
