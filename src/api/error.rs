@@ -127,6 +127,10 @@ const fn unavailable(code: &'static str, title: &'static str) -> FailureKind {
 const STORAGE_FULL: &str = "the server's storage is full or read-only, so that nothing more is loaded until its \
     operator changes that; what is stored is served, and no cursor expires: ask again later";
 
+/// The same for a database that does not answer or takes no writes.
+const STORAGE_UNAVAILABLE: &str = "the server's database does not answer at the moment, or takes \
+    no writes; no cursor expires: ask again shortly";
+
 const UNAUTHORIZED: FailureKind = kind(StatusCode::UNAUTHORIZED, "unauthorized", "Unauthorized");
 const OVERLOADED: FailureKind = unavailable("overloaded", "Overloaded");
 
@@ -210,6 +214,9 @@ impl ApiError {
         if let Some(HistoryError::StoreFull { .. }) = self.of_history() {
             return STORAGE_FULL.to_owned();
         }
+        if let Some(HistoryError::Store { .. }) = self.of_history() {
+            return STORAGE_UNAVAILABLE.to_owned();
+        }
         self.to_string()
     }
 
@@ -266,6 +273,9 @@ fn history_kind(error: &HistoryError) -> FailureKind {
         E::Overloaded => OVERLOADED,
         E::ShuttingDown => unavailable("shutting_down", "Shutting down"),
         E::StoreFull { .. } => unavailable("storage_full", "The storage is full"),
+        E::Store { may_pass: true, .. } => {
+            unavailable("storage_unavailable", "The storage does not answer")
+        }
         E::Store { .. } | E::Internal => {
             kind(S::INTERNAL_SERVER_ERROR, "internal", "Internal error")
         }

@@ -34,6 +34,8 @@ const ESTIMATE_WAIT_MAX: Duration = Duration::from_secs(10);
 /// has no background in which values could be completed later.
 const VALUES_WAIT_MAX: Duration = Duration::from_secs(10);
 const STOPPED: &str = "stopped; what was read is kept";
+const ENDPOINTS: &str = "`blotter chains --check` tries each endpoint, and the configuration names \
+                         your own (README, \"Serve a real chain\")";
 
 /// The context shared by the commands that read a wallet.
 pub(super) struct Context<'a> {
@@ -255,6 +257,9 @@ fn outcome(end: End, cursor: String, limit: Option<u64>, written: u64) -> Outcom
             | HistoryError::Store { .. }),
         ) => Some(CliError::plain(error.to_string())),
         Some(HistoryError::Changed) => Some(CliError::Changed),
+        Some(error @ HistoryError::UpstreamUnavailable { .. }) => {
+            Some(CliError::Incomplete(format!("{error}; {ENDPOINTS}")))
+        }
         Some(error) => Some(CliError::Incomplete(error.to_string())),
     };
     let ending = Ending {
@@ -279,6 +284,15 @@ mod tests {
         };
         assert!(matches!(short(3), Some(CliError::Incomplete(_))), "they are gone on with");
         assert!(matches!(short(0), Some(CliError::Failed { .. })), "there are none");
+    }
+
+    #[test]
+    fn where_no_node_answers_the_error_says_what_to_try() {
+        let error = HistoryError::UpstreamUnavailable { detail: "no connection".to_owned() };
+        let error = Some(error);
+        let end = End { complete: false, more: true, trade_count: 0, first_trade: None, error };
+        let report = outcome(end, "c1".to_owned(), None, 0).short.unwrap().report();
+        assert!(report.contains("no connection; `blotter chains --check` tries each"), "{report}");
     }
 
     #[test]

@@ -155,7 +155,8 @@ impl History {
 /// The error of an audit whose writes were refused: another process owns the wallet, or it was
 /// rolled back meanwhile.
 fn write_refused() -> HistoryError {
-    HistoryError::Store { detail: "another process writes this wallet; try again".to_owned() }
+    let detail = "another process writes this wallet; try again".to_owned();
+    HistoryError::Store { detail, may_pass: false }
 }
 
 impl Inner {

@@ -47,9 +47,10 @@ pub enum HistoryError {
     /// No more rows can be stored; stored rows are still served.
     #[error("the store is full: {reason}")]
     StoreFull { reason: &'static str },
-    /// The store failed; the cause is in the log.
+    /// The store failed; the cause is in the log. It may pass where a database does not answer or
+    /// takes no writes.
     #[error("the store cannot be read or written: {detail}")]
-    Store { detail: String },
+    Store { detail: String, may_pass: bool },
     #[error("loading this wallet failed inside the server; it was logged")]
     Internal,
 }
@@ -71,7 +72,8 @@ impl From<StoreError> for HistoryError {
         if let Some(reason) = takes_nothing(&error) {
             return Self::StoreFull { reason };
         }
-        Self::Store { detail: error.to_string() }
+        let may_pass = matches!(error, StoreError::Unreachable(_));
+        Self::Store { detail: error.to_string(), may_pass }
     }
 }
 
@@ -109,6 +111,18 @@ mod tests {
         let read_only = of(ErrorKind::ReadOnlyFilesystem.into());
         assert_eq!(read_only, HistoryError::StoreFull { reason: READ_ONLY });
         let error = of(Error::other("a broken device"));
-        assert!(matches!(error, HistoryError::Store { .. }), "{error:?}");
+        assert!(matches!(error, HistoryError::Store { may_pass: false, .. }), "{error:?}");
+    }
+
+    #[test]
+    fn a_database_that_does_not_answer_may_answer_later() {
+        for (error, expected) in [
+            (StoreError::Unreachable("no answer in time".to_owned()), true),
+            (StoreError::Engine("permission denied".to_owned()), false),
+        ] {
+            let error = HistoryError::from(error);
+            let passes = matches!(error, HistoryError::Store { may_pass: true, .. });
+            assert_eq!(passes, expected, "{error:?}");
+        }
     }
 }

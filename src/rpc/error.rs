@@ -8,8 +8,8 @@ pub(crate) type Result<T, E = UpstreamError> = std::result::Result<T, E>;
 pub enum UpstreamError {
     #[error("no endpoint is configured")]
     NoEndpoint,
-    /// Every attempt within the retry time failed.
-    #[error("no answer after {attempts} tries, the last: {last}")]
+    /// Every attempt within the retry time failed, or none was possible.
+    #[error("{}{last}", tried(*attempts))]
     Unavailable { attempts: u32, last: String },
     /// The node answered with an error that a retry does not change.
     #[error("{endpoint} refuses: {message} (code {code})")]
@@ -55,6 +55,14 @@ impl UpstreamError {
     }
 }
 
+fn tried(attempts: u32) -> String {
+    match attempts {
+        0 => String::new(),
+        1 => "no answer: ".to_owned(),
+        _ => format!("no answer after {attempts} tries, the last: "),
+    }
+}
+
 /// The answer; `None` for an error that a node returns, such as a reverted call.
 pub(crate) fn unless_refused<T>(answered: Result<T>) -> Result<Option<T>> {
     match answered {
@@ -68,5 +76,22 @@ pub(crate) fn unless_final<T>(answered: Result<T>) -> Result<Option<T>> {
     match answered {
         Err(error) if error.is_final() => Ok(None),
         answered => answered.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_speaks_of_tries_only_where_there_were_some() {
+        for (attempts, expected) in [
+            (0, "all endpoints are disabled for now"),
+            (1, "no answer: all endpoints are disabled for now"),
+            (2, "no answer after 2 tries, the last: all endpoints are disabled for now"),
+        ] {
+            let last = "all endpoints are disabled for now".to_owned();
+            assert_eq!(UpstreamError::Unavailable { attempts, last }.to_string(), expected);
+        }
     }
 }

@@ -167,6 +167,31 @@ async fn each_call_to_a_silent_database_ends_by_its_deadline() {
     assert!(matches!(written, Written::Stored { .. }));
 }
 
+/// A request makes several calls one after the other: each would take as long as a failover.
+#[tokio::test]
+async fn in_a_long_outage_each_call_waits_for_a_short_time() {
+    let Some(url) = arms::database().await else { return };
+    let wire = Wire::to(&url).await;
+    let store = arms::connect(&wire.url).await;
+    let world = world(store.clone());
+    until("no lease", || store.takes_writes()).await;
+    wire.silence();
+    tokio::time::pause();
+    let read = || async {
+        let started = Instant::now();
+        assert!(is_unreachable(store.document("keys").await));
+        started.elapsed()
+    };
+    let first = read().await;
+    assert!(first > Duration::from_secs(15), "a failover is waited for: {first:?}");
+    let next = read().await;
+    assert!(next < Duration::from_secs(12), "{next:?}");
+    tokio::time::resume();
+    wire.open();
+    store.document("keys").await.unwrap();
+    world.close().await;
+}
+
 #[tokio::test]
 async fn connections_that_lead_nowhere_are_given_up_together() {
     let Some(url) = arms::database().await else { return };
@@ -379,7 +404,9 @@ async fn over_http_a_stream_ends_with_an_error_once_the_database_stays_away() {
     let body = String::from_utf8_lossy(answer.expect("it ends").body()).into_owned();
     let last: serde_json::Value =
         serde_json::from_str(body.trim_end().lines().last().unwrap()).unwrap();
-    assert!(last["complete"] == false && last["error"]["code"].is_string(), "{last}");
+    let error = &last["error"];
+    assert!(last["complete"] == false && error["retryable"] == true, "{last}");
+    assert_eq!(error["type"], "/errors/storage_unavailable", "{last}");
     assert!(body.contains("\n\n"), "blank lines meanwhile");
     tokio::time::resume();
     wire.open();

@@ -82,7 +82,7 @@ impl FindBy {
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table { url, key, rate }")]
 pub(in crate::cli) struct Explorer {
     pub(in crate::cli) url: ConfigUrl,
     pub(in crate::cli) key: Option<ConfigSecret>,

@@ -229,7 +229,13 @@ impl Layer {
 
 /// The parser's message on one line; `place` names the position instead of quoting the line.
 fn reason(error: &toml::de::Error) -> String {
-    without_value(&error.message().lines().collect::<Vec<_>>().join(", "))
+    let text = without_value(&error.message().lines().collect::<Vec<_>>().join(", "));
+    // The names of this program's types say nothing to its user.
+    let text = text.replace("expected a sequence", "expected a list such as [\"…\", \"…\"]");
+    match text.split_once("expected struct ") {
+        Some((before, _)) => format!("{before}expected a table"),
+        None => text,
+    }
 }
 
 /// `file, line 3 (listen = "x")`.
@@ -522,6 +528,11 @@ mod tests {
         let parts = ["line 1 ([chains.eth])", "discovery is empty", "leave it out"];
         file("[chains.eth]\ndiscovery = []\n", &parts);
         file("[chains.sol]\n[chains.solana]\n", &["sol is configured twice"]);
+        let one_text = "[chains.eth]\nrpc = 'http://h'\n";
+        file(one_text, &["line 2 (rpc)", "expected a list such as [\"…\", \"…\"]"]);
+        let parts = ["line 2 (explorer)", "expected a table { url, key, rate }"];
+        file("[chains.eth]\nexplorer = 'http://h'\n", &parts);
+        file("server = 5\n", &["line 1 (server): invalid type: integer, expected a table"]);
         let variable = |name, value, part| check_error(&[(name, value)], "", &[name, part]);
         variable("BLOTTER_SERVER_HEARTBEAT", "often", "duration");
         variable("BLOTTER_SERVER_CONNECTIONS", "many", "");

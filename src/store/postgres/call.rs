@@ -131,8 +131,8 @@ pub(super) struct Retries {
 }
 
 impl Retries {
-    pub(super) fn new() -> Self {
-        Self { until: Instant::now() + LIMITS.retry_for, pause: LIMITS.pause_min }
+    pub(super) fn new(until: Instant) -> Self {
+        Self { until, pause: LIMITS.pause_min }
     }
 
     /// Waits before the next attempt.
@@ -158,7 +158,8 @@ pub(super) async fn in_time<T>(call: impl Future<Output = Called<T>>) -> Called<
 /// Makes a call with its deadline, and retries transient failures.
 macro_rules! retried {
     ($metrics:expr, $call:expr) => {{
-        let mut retries = $crate::store::postgres::call::Retries::new();
+        let until = $metrics.retry_until();
+        let mut retries = $crate::store::postgres::call::Retries::new(until);
         loop {
             match $crate::store::postgres::call::in_time($call).await {
                 Ok(value) => break Ok(value),

@@ -2,25 +2,44 @@
 
 use std::error::Error as _;
 use std::io;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustls::CertificateError;
+use tokio::time::Instant;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
+use super::LIMITS;
 use super::call::CallError;
 use super::connect::{ConnectionPool, PoolError};
+use crate::domain::lock;
 use crate::store::{StoreError, StoreFailure};
 
 #[derive(Debug)]
 pub(super) struct Failures {
     pool: ConnectionPool,
     counts: [AtomicU64; StoreFailure::ALL.len()],
+    /// When the lease was last renewed, which takes a database that answers and takes writes.
+    last_renewal: Mutex<Option<Instant>>,
 }
 
 impl Failures {
     pub(super) fn new(pool: ConnectionPool) -> Self {
-        Self { pool, counts: Default::default() }
+        Self { pool, counts: Default::default(), last_renewal: Mutex::default() }
+    }
+
+    pub(super) fn renewed(&self) {
+        *lock(&self.last_renewal) = Some(Instant::now());
+    }
+
+    /// Until when a call that begins now is retried.
+    pub(super) fn retry_until(&self) -> Instant {
+        let now = Instant::now();
+        let usual = now + LIMITS.retry_for;
+        let Some(last) = *lock(&self.last_renewal) else { return usual };
+        let of_outage = last + LIMITS.heartbeat + LIMITS.retry_for;
+        of_outage.max(now + LIMITS.retry_in_outage).min(usual)
     }
 
     /// Records a failure. Idle connections lead to the same server: if it does not answer, or takes

@@ -23,6 +23,7 @@ impl PgStore {
             match in_time(self.inner.beat()).await {
                 Ok(node) => {
                     lease.renewed(node, sent + LIMITS.lease);
+                    self.inner.failures.renewed();
                     missed = false;
                 }
                 Err(error) => {

@@ -54,6 +54,9 @@ defaults! {
         call_wait: Duration = Duration::from_secs(5),
         /// How long transient failures of a call are retried; covers a failover.
         retry_for: Duration = Duration::from_secs(20),
+        /// The same once an outage has lasted that long: a request makes several calls, one after
+        /// the other.
+        retry_in_outage: Duration = Duration::from_secs(5),
         /// Shortest and longest pause between two attempts.
         pause_min: Duration = Duration::from_millis(20),
         pause_max: Duration = Duration::from_millis(500),
