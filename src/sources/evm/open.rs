@@ -124,7 +124,12 @@ impl EvmSource {
 
     pub(super) fn list_failed(&self, kind: Discovery, error: &UpstreamError) {
         let chain = &self.inner.chain.slug;
-        tracing::warn!(chain, list = %kind, %error, "a way to find transactions failed; the next configured way is tried");
+        // Most nodes lack one way or another, which each load of each wallet would report.
+        if matches!(error, UpstreamError::NotSupported { .. }) {
+            tracing::debug!(chain, list = %kind, %error, "no endpoint offers a way to find transactions; the next configured way is tried");
+        } else {
+            tracing::warn!(chain, list = %kind, %error, "a way to find transactions failed; the next configured way is tried");
+        }
         self.note_list_failure(kind);
     }
 
