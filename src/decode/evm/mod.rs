@@ -46,7 +46,8 @@ pub(super) use raw::bytes;
 pub use raw::{RawError, parse};
 pub use tips::may_tip;
 pub use trace::{
-    count_payments, is_flat_trace_whole, is_trace_of_another, parse_flat_trace, parse_trace,
+    count_payments, is_flat_trace_whole, is_trace_of_another, may_lack_precompiles_alone,
+    parse_flat_trace, parse_trace,
 };
 pub use transaction::{
     Account, CoinRoute, CoinSale, CoinTo, Log, NativeFlows, NativeMove, Terms, Topics, Transaction,

@@ -1,6 +1,8 @@
 //! Native coin moved by inner calls, read from traces: the call tree of `debug_traceTransaction`
 //! and the flat list of `trace_transaction`.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -61,23 +63,40 @@ fn between_two(mut paid: Vec<NativeMove>) -> Vec<NativeMove> {
     paid
 }
 
-/// Number of calls below the outermost that gave native coin, also to their own caller, and were
-/// not reverted.
+/// What calls below the outermost that were not reverted did.
+#[derive(Default)]
+struct Inner {
+    /// Those that gave native coin, also to their own caller.
+    paid: Vec<NativeMove>,
+    /// Number of contracts created without any.
+    created: usize,
+}
+
+impl Inner {
+    fn add(&mut self, moved: Option<NativeMove>, creates: bool) {
+        self.created += usize::from(creates && moved.is_none());
+        self.paid.extend(moved);
+    }
+}
+
+/// Number of calls below the outermost that gave native coin, also to their own caller, or created
+/// a contract, and were not reverted: what a list of payments alone shows.
 pub fn count_payments(text: &[u8]) -> usize {
-    tree_payments(text).or_else(|_| flat_payments(text)).map_or(0, |paid| paid.len())
+    let inner = inner_of_tree(text).or_else(|_| inner_of_list(text));
+    inner.map_or(0, |inner| inner.paid.len() + inner.created)
 }
 
 /// Parses an answer of `debug_traceTransaction` with the `callTracer` to the value transfers of
 /// calls below the outermost that were not reverted, callers before callees. The transaction is
 /// known to have succeeded: a trace whose outermost call failed is an error.
 pub fn parse_trace(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
-    tree_payments(text).map(between_two)
+    inner_of_tree(text).map(|inner| between_two(inner.paid))
 }
 
-fn tree_payments(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
+fn inner_of_tree(text: &[u8]) -> Result<Inner, RawError> {
     let outermost: Frame<'_> = read(text, "trace")?;
     moves(outermost.kind)?;
-    let mut found = Vec::new();
+    let mut found = Inner::default();
     if outermost.error.is_some() {
         return Err(RawError::Broken("a trace that failed"));
     }
@@ -88,10 +107,13 @@ fn tree_payments(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
             continue;
         }
         if moves(frame.kind)? {
-            found.extend(native_move(frame.from, frame.to, frame.value)?);
+            // Some lists of payments name a creation as a call of no account.
+            let creates = frame.kind.to_ascii_lowercase().starts_with("create")
+                || frame.to.is_some_and(str::is_empty);
+            found.add(native_move(frame.from, frame.to, frame.value)?, creates);
         }
         waiting.extend(children(frame.calls, &mut scanned)?);
-        if waiting.len().max(found.len()) > LIMITS.calls {
+        if waiting.len().max(found.paid.len()) > LIMITS.calls {
             return Err(RawError::TooMany("calls"));
         }
     }
@@ -150,16 +172,16 @@ struct Created<'a> {
 
 /// Parses an answer of `trace_transaction`, like [`parse_trace`].
 pub fn parse_flat_trace(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
-    flat_payments(text).map(between_two)
+    inner_of_list(text).map(|inner| between_two(inner.paid))
 }
 
-fn flat_payments(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
+fn inner_of_list(text: &[u8]) -> Result<Inner, RawError> {
     let entries: Vec<Entry<'_>> = read(text, "trace")?;
     if entries.is_empty() {
         return Err(RawError::Missing("trace"));
     }
     let mut undone: Option<&[u32]> = None;
-    let mut found = Vec::new();
+    let mut found = Inner::default();
     // Callers precede their callees, so only the last reverted one matters.
     for entry in &entries {
         if undone.is_some_and(|above| entry.trace_address.starts_with(above)) {
@@ -172,7 +194,7 @@ fn flat_payments(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
             }
             undone = Some(&entry.trace_address);
         } else if !entry.trace_address.is_empty() {
-            found.extend(flat_move(entry)?);
+            found.add(flat_move(entry)?, entry.kind == "create");
         }
     }
     Ok(found)
@@ -223,6 +245,40 @@ pub fn is_flat_trace_whole(text: &[u8]) -> bool {
     let Ok(entries) = serde_json::from_slice::<Vec<CallCount>>(text) else { return true };
     let made = entries.iter().map(|entry| entry.subtraces);
     made.sum::<Option<usize>>().is_none_or(|made| made + 1 == entries.len())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CallPlace {
+    subtraces: usize,
+    trace_address: Vec<usize>,
+}
+
+/// Whether all calls that a flat list lacks may be of precompiled contracts: older versions of reth
+/// leave these out, but count and number them (paradigmxyz/reth, issue 3140). They call nothing,
+/// so a list that ends early or below some level lacks others.
+pub fn may_lack_precompiles_alone(text: &[u8]) -> bool {
+    let Ok(entries) = serde_json::from_slice::<Vec<CallPlace>>(text) else { return false };
+    let mut shown: HashMap<&[usize], Vec<usize>> = HashMap::new();
+    for entry in &entries {
+        if let Some((at, caller)) = entry.trace_address.split_last() {
+            shown.entry(caller).or_default().push(*at);
+        }
+    }
+    let Some(end) = entries.last().map(|last| &last.trace_address) else { return false };
+    let deepest = entries.iter().map(|entry| entry.trace_address.len()).max();
+    let (mut found, mut are_precompiles) = (1, true);
+    for CallPlace { subtraces, trace_address } in &entries {
+        let calls = shown.get(trace_address.as_slice()).map_or(&[][..], Vec::as_slice);
+        found += calls.len();
+        // Calls may follow the last one of these.
+        let may_go_on =
+            end.starts_with(trace_address) && calls.last() != subtraces.checked_sub(1).as_ref();
+        let is_bottom = calls.is_empty() && Some(trace_address.len()) == deepest;
+        are_precompiles &=
+            *subtraces == calls.len() || *subtraces > calls.len() && !may_go_on && !is_bottom;
+    }
+    are_precompiles && found == entries.len()
 }
 
 fn flat_move(entry: &Entry<'_>) -> Result<Option<NativeMove>, RawError> {
@@ -327,6 +383,27 @@ mod tests {
         assert!(!whole(&["2", "1", "0"]) && !whole(&["1"]));
         assert!(whole(&["2", "null"]), "not all name it");
         assert!(is_flat_trace_whole(br#"{"type":"CALL"}"#), "no list");
+    }
+
+    /// Older reth: `[0]` runs a precompiled contract, whose call `[0,0]` is not shown.
+    #[test]
+    fn only_calls_in_the_middle_may_be_precompiles() {
+        let may = |calls: &[(usize, &[usize])]| {
+            let entry = |(subtraces, at): &(usize, &[usize])| {
+                format!(r#"{{"subtraces":{subtraces},"traceAddress":{at:?}}}"#)
+            };
+            let entries: Vec<String> = calls.iter().map(entry).collect();
+            may_lack_precompiles_alone(format!("[{}]", entries.join(",")).as_bytes())
+        };
+        let [root, one, two] = [&[][..], &[1], &[2]];
+        let below = &[2, 0][..];
+        assert!(may(&[(3, root), (1, &[0]), (0, one), (1, two), (0, below)]));
+        assert!(may(&[(3, root), (0, one), (1, two), (0, below)]), "the first one is not shown");
+        assert!(!may(&[(4, root), (1, &[0]), (0, one), (1, two), (0, below)]), "it ends early");
+        assert!(!may(&[(3, root), (0, &[0]), (1, one), (1, two)]), "it ends below a level");
+        assert!(!may(&[(2, root), (0, &[0]), (0, one), (0, &[1, 5, 0])]), "without its caller");
+        assert!(!may(&[(1, root), (0, &[0]), (0, one)]) && !may(&[]));
+        assert!(!may_lack_precompiles_alone(br#"[{"subtraces":1}]"#), "no places");
     }
 
     #[test]

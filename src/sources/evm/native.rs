@@ -35,6 +35,8 @@ const TRACE_TRIES: u32 = 2;
 /// not traced for a while.
 const PRUNED_ANSWERS: u32 = 2;
 
+/// What a trace showed that lacked calls.
+type Shown = Option<Vec<NativeMove>>;
 type Read = fn(&[u8]) -> Result<Vec<NativeMove>, evm::RawError>;
 
 impl EvmSource {
@@ -43,13 +45,15 @@ impl EvmSource {
     }
 
     /// Whether a trace contains calls of every contract that must have run (the recipient and the
-    /// pools that report a trade), and as many calls as it states. A trace without some calls would
-    /// hide their payments.
-    fn shows_calls(&self, trace: &RawValue, tx: &Transaction) -> bool {
+    /// pools that report a trade), and as many calls as it states; where it repeats another answer,
+    /// except those of precompiled contracts. A trace without some calls would hide their payments.
+    fn shows_calls(&self, trace: &RawValue, tx: &Transaction, is_again: bool) -> bool {
         let tables = self.inner.registry.evm();
         let pools = tx.logs.iter().filter(|log| evm::is_known_event(tables, log));
         let ran: BTreeSet<Account> = pools.map(|log| log.address).chain(tx.to).collect();
-        receipts::names_all(trace, &ran) && evm::is_flat_trace_whole(trace.get().as_bytes())
+        let text = trace.get().as_bytes();
+        receipts::names_all(trace, &ran)
+            && (evm::is_flat_trace_whole(text) || is_again && evm::may_lack_precompiles_alone(text))
     }
 
     /// Sets the native flows that are available. Never fails: flows that an endpoint may return
@@ -111,13 +115,12 @@ impl EvmSource {
     ) -> (Vec<Traced<'a>>, Height) {
         let (mut left, mut offered, mut avoid) = (Vec::new(), Height::MAX, None);
         let wrapped = self.inner.chain.wrapped_native.bytes();
-        // Each transaction with the number of traces that lacked calls.
-        let mut open: Vec<(Traced<'_>, u32)> = open.into_iter().map(|one| (one, 0)).collect();
+        let mut open: Vec<(Traced<'_>, Shown)> = open.into_iter().map(|one| (one, None)).collect();
         for _ in 0..TRACE_TRIES {
             let calls: Vec<Call> = open.iter().map(|(one, _)| trace_call(method, one.tx)).collect();
             let options = CallOptions { avoid, ..options.clone() };
             let answers = self.inner.pool.batch(&calls, &options).await;
-            for ((one, partial), answer) in std::mem::take(&mut open).into_iter().zip(answers) {
+            for ((one, shown), answer) in std::mem::take(&mut open).into_iter().zip(answers) {
                 if self.is_gone(&answer, one.tx.block) {
                     self.record_pruned(Past::Traces, &answer, one.tx.block);
                 } else {
@@ -127,20 +130,21 @@ impl EvmSource {
                     left.push(one);
                     continue;
                 };
-                // Some services only return calls that move value: two such answers are accepted.
                 let text = answer.result.get();
-                let is_whole = || {
-                    partial + 1 >= TRACE_TRIES && holds_payments_alone(text)
-                        || self.shows_calls(&answer.result, one.tx)
+                let is_whole = |moves| {
+                    let is_again = shown.as_ref() == Some(moves);
+                    // Some services only return calls that move value: two such answers suffice.
+                    is_again && holds_payments_alone(text)
+                        || self.shows_calls(&answer.result, one.tx, is_again)
                 };
                 let is_its_own = !evm::is_trace_of_another(text.as_bytes(), one.tx);
                 match read(text.as_bytes()).ok().filter(|_| is_its_own) {
-                    Some(moves) if !hides_payment(one.tx, &moves, wrapped) && is_whole() => {
+                    Some(moves) if !hides_payment(one.tx, &moves, wrapped) && is_whole(&moves) => {
                         one.tx.native = NativeFlows::Calls(moves);
                     }
                     moves => {
                         avoid = Some(answer.endpoint);
-                        open.push((one, partial + u32::from(moves.is_some())));
+                        open.push((one, moves.or(shown)));
                     }
                 }
             }
@@ -187,8 +191,8 @@ impl EvmSource {
     }
 }
 
-/// Whether each call below the outermost one gives native coin or was reverted: a trace with others,
-/// of which some are missing, is cut.
+/// Whether each call below the outermost one gives native coin, creates a contract or was reverted:
+/// a trace with others, of which some are missing, is cut.
 fn holds_payments_alone(trace: &str) -> bool {
     let count = |text: &str| trace.matches(text).count();
     let reverted = count("\"error\"") - count("\"error\":null");

@@ -245,8 +245,9 @@ async fn a_trace_that_contradicts_its_transaction_is_asked_for_again() {
     }
 }
 
-/// A trace without calls is accepted after two such answers; an unreadable one does not count, and
-/// one that ends below some level is none.
+/// A trace without calls is accepted after two such answers, as is one of which only precompiled
+/// contracts may be missing; an unreadable one does not count, and one that ends below some level
+/// is none.
 #[tokio::test(start_paused = true)]
 async fn one_trace_that_leaves_out_calls_is_not_believed_after_an_unreadable_one() {
     let (wallet, router) = (hex_text(&WALLET), hex_text(&ROUTER));
@@ -263,11 +264,18 @@ async fn one_trace_that_leaves_out_calls_is_not_believed_after_an_unreadable_one
     let mut own = json!([outermost, entry(&router, &router, &[0])]);
     own[1]["action"]["value"] = "0x5".into();
     let hollow = json!([outermost]);
+    let mut created = json!([outermost, entry(&router, &hex_text(&POOL), &[0])]);
+    created[1]["type"] = "create".into();
+    let mut numbered = json!([outermost, entry(&router, &hex_text(&POOL), &[1])]);
+    (numbered[0]["subtraces"], numbered[1]["subtraces"]) = (2.into(), 0.into());
     let none = NativeFlows::Calls(Vec::new());
     for (first, second, expected) in [
         (json!("cut"), hollow.clone(), NativeFlows::Refused),
         (hollow.clone(), hollow, none.clone()),
-        (own.clone(), own, none),
+        (own.clone(), own, none.clone()),
+        (created.clone(), created, none.clone()),
+        (json!("cut"), numbered.clone(), NativeFlows::Refused),
+        (numbered.clone(), numbered, none),
         (ended.clone(), ended, NativeFlows::Refused),
         (stated.clone(), stated, NativeFlows::Refused),
     ] {
