@@ -1,6 +1,7 @@
 //! Chain-identity check: each endpoint is queried for its chain at intervals, and one that reports
 //! another chain is disabled. A read waits until one endpoint is confirmed, not for all; endpoints
-//! without an answer by then are excluded until they answer.
+//! without an answer by then are excluded until they answer. What a read listed counts only once
+//! the endpoints that answered have reported this chain again.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -8,7 +9,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, Either, Shared, select};
+use futures_util::future::{BoxFuture, Either, Shared, WeakShared, select};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::Notify;
@@ -27,7 +28,7 @@ const WRONG_CHAIN_COOLDOWN_MAX: Duration = Duration::from_secs(3600);
 /// answer at its address by then.
 const RIGHT_CHAIN_KEPT: Duration = Duration::from_secs(600);
 /// Reads start without a confirmed endpoint after this long.
-const NO_ANSWER_WAIT: Duration = Duration::from_secs(5);
+pub(super) const NO_ANSWER_WAIT: Duration = Duration::from_secs(5);
 /// An endpoint that answered with an unexpected error is queried again after this long, if no other
 /// one is confirmed.
 const ODD_CHAIN_KEPT: Duration = Duration::from_secs(60);
@@ -68,18 +69,23 @@ pub(crate) enum CheckOutcome {
 }
 
 type Round = Shared<BoxFuture<'static, ()>>;
+pub(super) type Again = BoxFuture<'static, ChainCheck>;
 
 #[derive(Debug, Default)]
 pub(crate) struct ChainChecks {
-    reported: Arc<Answers>,
+    pub(super) reported: Arc<Answers>,
     /// The pending queries; polled by each task that waits for them, and by
     /// [`ChainChecks::drive_queries`].
     round: Mutex<Option<Round>>,
+    /// The last query of each endpoint after a read, with its beginning.
+    pub(super) again: Mutex<HashMap<EndpointId, (Instant, WeakShared<Again>)>>,
 }
 
 #[derive(Debug, Default)]
-struct Answers {
+pub(super) struct Answers {
     known: Mutex<HashMap<EndpointId, Reported>>,
+    /// Beginning and end of the last query in which the endpoint named this chain.
+    pub(super) named: Mutex<HashMap<EndpointId, (Instant, Instant)>>,
     updated: Notify,
 }
 
@@ -150,7 +156,10 @@ impl Answers {
         self.store_check(id, false, Basis::Reported, next);
     }
 
-    fn record(&self, pool: &Pool, id: EndpointId, reported: ChainCheck) {
+    pub(super) fn record(&self, pool: &Pool, id: EndpointId, reported: ChainCheck, began: Instant) {
+        if reported == ChainCheck::Match {
+            lock(&self.named).insert(id, (began, Instant::now()));
+        }
         let before = self.is_right(id);
         match reported {
             ChainCheck::Mismatch => {
@@ -277,10 +286,10 @@ impl ChainChecks {
         }
         let twice = |id: EndpointId| query_twice(pool.clone(), id, method, [ask(id), ask(id)]);
         let mut queried: FuturesUnordered<_> = unknown.iter().map(|id| twice(*id)).collect();
-        let (pool, answers) = (pool.clone(), Arc::clone(&self.reported));
+        let (pool, answers, began) = (pool.clone(), Arc::clone(&self.reported), Instant::now());
         let all = async move {
             while let Some((id, reported)) = queried.next().await {
-                answers.record(&pool, id, reported);
+                answers.record(&pool, id, reported, began);
             }
         };
         let begun = round.insert(all.boxed().shared()).clone();

@@ -135,7 +135,7 @@ pub(super) struct Endpoint {
     measured_at: Instant,
     /// The last error that kept it from use.
     pub(super) last_error: Option<String>,
-    answered_at: Option<Instant>,
+    pub(super) answered_at: Option<Instant>,
     pub(super) refusals: Refusals,
     pub(super) limits: PoolLimits,
     calls: BTreeMap<String, CallCounts>,

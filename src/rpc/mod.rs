@@ -5,6 +5,7 @@
 mod ask;
 mod batch;
 mod chain_check;
+mod chain_recheck;
 pub(crate) mod classify;
 mod endpoint;
 mod endpoint_set;

@@ -115,6 +115,11 @@ impl Pool {
         self.inner.admission.with(id, |endpoint| endpoint.typical_latency(now)).flatten()
     }
 
+    /// When the endpoint last gave a useful answer.
+    pub(super) fn answered_at(&self, id: EndpointId) -> Option<Instant> {
+        self.inner.admission.with(id, |endpoint| endpoint.answered_at).flatten()
+    }
+
     pub(crate) fn ids(&self) -> Vec<EndpointId> {
         self.inner.admission.each(|id, _| id)
     }

@@ -4,6 +4,10 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
+use futures_util::future::{Either, select};
+use tokio::time::Instant;
+
 use super::ability::Ability;
 use super::activity::Activity;
 use super::chunk::{FoundTx, GapRequest, RawChunk};
@@ -14,7 +18,7 @@ use super::scan::{ScanTarget, Scanned};
 use super::solana::{DROPPED, NOT_AVAILABLE, SolanaSource};
 use super::symbol::TokenMeta;
 use super::tron::TronSource;
-use crate::domain::{Address, Doubts, Height, Moment, Price, Proof, TxId, Units, opaque};
+use crate::domain::{Address, Doubts, Height, Moment, Price, Proof, TxId, Units, Way, opaque};
 use crate::rpc::{CallOptions, EndpointStatus, Lane, Result, UpstreamError};
 
 /// Runs the same expression for every family.
@@ -37,7 +41,15 @@ pub enum Source {
 }
 
 /// Reads one gap as adjacent chunks, newest first. Dropping it cancels all requests.
-pub struct GapReader(Box<dyn ChunkReader>);
+pub struct GapReader {
+    reader: Box<dyn ChunkReader>,
+    source: Source,
+    lane: Lane,
+    low: Height,
+    /// A chunk that was read by then, and waits until the chain of its endpoints is confirmed.
+    held: Option<(RawChunk, Instant)>,
+    has_failed: bool,
+}
 
 opaque!(GapReader);
 
@@ -48,7 +60,19 @@ fn options(lane: &Lane) -> CallOptions {
 impl Source {
     /// Creates a reader; it sends requests only while it is polled.
     pub fn read(&self, request: GapRequest) -> GapReader {
-        GapReader(each!(self, source => source.read(request)))
+        let (lane, low) = (request.lane.clone(), request.low);
+        let reader = each!(self, source => source.read(request));
+        GapReader { reader, source: self.clone(), lane, low, held: None, has_failed: false }
+    }
+
+    /// Whether a chunk rests on the absence of entries that nothing has held against the chain
+    /// since. EVM's reader confirms its own while it fetches transactions; the pages of other lists
+    /// overlap, so that only their end could be another chain's.
+    fn rests_on_absence(&self, chunk: &RawChunk, low: Height) -> bool {
+        match self {
+            Self::Evm(_) => false,
+            Self::Solana(_) | Self::Tron(_) => chunk.low <= low || chunk.proof.way == Way::Events,
+        }
     }
 
     /// One transaction as the wallet sees it; `None` if no node has it.
@@ -204,18 +228,39 @@ impl Source {
 impl GapReader {
     /// The next chunk; `None` after the one that reaches the lower end. Cancel safe.
     pub async fn next(&mut self) -> Result<Option<RawChunk>> {
-        self.0.next().await
+        if self.has_failed {
+            return Ok(None);
+        }
+        if self.held.is_none() {
+            self.held = self.reader.next().await?.map(|chunk| (chunk, Instant::now()));
+        }
+        let rests =
+            |(chunk, _): &&(RawChunk, Instant)| self.source.rests_on_absence(chunk, self.low);
+        if let Some((_, since)) = self.held.as_ref().filter(rests) {
+            let options = options(&self.lane);
+            let confirmed =
+                each!(&self.source, source => source.confirm_chain(*since, &options).boxed());
+            let confirmed = match select(confirmed, self.reader.drive()).await {
+                Either::Left((confirmed, _)) => confirmed,
+                Either::Right((never, _)) => match never {},
+            };
+            if let Err(error) = confirmed {
+                (self.held, self.has_failed) = (None, true);
+                return Err(error);
+            }
+        }
+        Ok(self.held.take().map(|(chunk, _)| chunk))
     }
 
     /// Drives the requests in flight without delivering; never ready. For the time in which no
     /// caller takes chunks.
     pub async fn drive(&mut self) -> Infallible {
-        self.0.drive().await
+        self.reader.drive().await
     }
 
     /// Sets how far the reader prefetches; beyond what is known to be wanted the amount grows with
     /// each chunk.
     pub fn set_run_ahead(&mut self, run_ahead: RunAhead) {
-        self.0.set_run_ahead(run_ahead);
+        self.reader.set_run_ahead(run_ahead);
     }
 }

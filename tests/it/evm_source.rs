@@ -425,6 +425,23 @@ async fn a_node_of_another_chain_is_left_alone() {
     }
 }
 
+/// Another server answers at the node's address in the middle of a read: its logs of this wallet
+/// would be none.
+#[tokio::test(start_paused = true)]
+async fn what_a_node_lists_before_it_names_another_chain_is_not_believed() {
+    let net = Net::new(busy_chain(400, 3_000_000, 16), vec![Ways::default()]);
+    let source = source_with(&net, 1, 20);
+    let mut reader = source.read(all());
+    reader.next().await.unwrap().unwrap();
+    net.set(0, Ways { chain_id: 56, ..Ways::default() });
+    let got = drain(&mut reader).await;
+    let error = got.error.clone().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("named another chain"), "{error}, down to {:?}", got.low());
+    net.set(0, Ways::default());
+    tokio::time::advance(Duration::from_secs(61)).await;
+    read(&source, all()).await.is(truth(&net, 0, Height::MAX));
+}
+
 #[tokio::test(start_paused = true)]
 async fn without_tags_the_head_is_so_many_blocks_down() {
     let net =

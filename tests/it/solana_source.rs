@@ -800,6 +800,22 @@ async fn a_node_of_another_chain_is_left_alone() {
     }
 }
 
+/// Another server answers at the node's address in the middle of a read: it ends every list.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_ends_at_a_node_that_names_another_chain_has_not_ended() {
+    let wrong = Ways { genesis: "4uhcVJyU9pJkvQyS88uRDiswHScCKQY3zQsfCFbz7TLA", ..Ways::default() };
+    let (chain, _) = busy_chain(400, 8);
+    let net = Net::new(chain, vec![Ways::default()]);
+    let source = source_with(&net, 1, 10);
+    let mut reader = source.read(all());
+    assert!(reader.next().await.unwrap().unwrap().low > 0);
+    net.set(0, wrong);
+    let got = drain(&mut reader).await;
+    let error = got.error.clone().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("named another chain"), "{error}, down to {:?}", got.low());
+    assert!(reader.next().await.unwrap().is_none(), "nothing comes behind an error");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_address_that_is_no_wallet_is_refused() {
     let data = |bytes: usize| {

@@ -60,6 +60,8 @@ fn belongs(list: ExplorerList, wallet: &Account, tx: &Transaction) -> bool {
 mod tests {
     use std::sync::Arc;
 
+    use tokio::time::Instant;
+
     use super::super::discovery::Candidate;
     use super::super::fetch::Batch;
     use super::super::lists_model::lane;
@@ -164,7 +166,8 @@ mod tests {
             let (whole, time) = (Some(Box::new(tx)), Some(UnixSeconds(1)));
             let candidates = vec![Candidate { time, whole, ..candidate }];
             let proof = Proof::of(Way::Transfers);
-            let batch = Batch { wallet: WALLET, low: 0, high: 9, candidates, proof };
+            let (wallet, listed_at) = (WALLET, Instant::now());
+            let batch = Batch { wallet, low: 0, high: 9, candidates, proof, listed_at };
             let chunk = source.chunk(batch, CallOptions::new(lane())).await.unwrap();
             assert_eq!(chunk.proof, proof.with(doubts), "{listed:?}");
         }

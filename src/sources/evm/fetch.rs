@@ -5,14 +5,14 @@ use std::collections::HashMap;
 
 use futures_util::future::{join, try_join};
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::blocks::BlockTimes;
 use super::discovery::Candidate;
 use super::native::Traced;
 use super::{EvmSource, fees, receipts, wire};
 use crate::decode::evm::{self, Account, NativeFlows, Transaction, Word};
-use crate::domain::{Doubts, Height, Proof, TxId, Units};
+use crate::domain::{Doubts, Height, Proof, TxId, Units, Way};
 use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Result};
 use crate::sources::chunk::{FoundTx, RawChunk};
 
@@ -30,6 +30,7 @@ pub(super) struct Batch {
     pub(super) high: Height,
     pub(super) candidates: Vec<Candidate>,
     pub(super) proof: Proof,
+    pub(super) listed_at: Instant,
 }
 
 pub(super) struct FetchedTx {
@@ -58,8 +59,20 @@ pub(super) struct FetchResult {
 }
 
 impl EvmSource {
+    /// The batch's chunk, if the nodes that listed it are still on this chain.
+    pub(super) async fn listed_chunk(self, batch: Batch, options: CallOptions) -> Result<RawChunk> {
+        let (listed_at, source) = (batch.listed_at, self.clone());
+        let is_by_nodes = matches!(batch.proof.way, Way::Logs | Way::Transfers);
+        let confirmed = async {
+            if is_by_nodes { self.confirm_chain(listed_at, &options).await } else { Ok(()) }
+        };
+        let chunk = Box::pin(source.chunk(batch, options.clone()));
+        let (chunk, ()) = try_join(chunk, confirmed).await?;
+        Ok(chunk)
+    }
+
     pub(super) async fn chunk(self, batch: Batch, options: CallOptions) -> Result<RawChunk> {
-        let Batch { wallet, low, high, candidates, proof } = batch;
+        let Batch { wallet, low, high, candidates, proof, .. } = batch;
         let mut blocks: HashMap<Height, u32> = HashMap::new();
         for candidate in &candidates {
             *blocks.entry(candidate.block).or_default() += 1;

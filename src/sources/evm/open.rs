@@ -2,17 +2,16 @@
 //! a list.
 
 use futures_util::FutureExt as _;
-use futures_util::future::join;
+use futures_util::future::{BoxFuture, join};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::discovery::{Discovery, ListRequest};
 use super::lister::Lister;
 use super::{EvmSource, wire};
 use crate::decode::evm::Account;
 use crate::domain::Height;
-use crate::rpc::{
-    CallOptions, ChainCheck, CheckOutcome, EndpointId, Result, UpstreamError, checked,
-};
+use crate::rpc::{CallOptions, ChainCheck, CheckOutcome, Result, UpstreamError, checked};
 use crate::sources::chunk::Tip;
 
 const CHAIN_METHOD: &str = "eth_chainId";
@@ -200,15 +199,27 @@ impl EvmSource {
     /// Checks the chain of each endpoint; endpoints on another chain are disabled.
     async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome> {
         let Some(expected) = self.inner.chain.chain_id else { return Ok(CheckOutcome::Unchanged) };
-        let ask = |id: EndpointId| {
-            let pool = self.inner.pool.clone();
-            let options = CallOptions { on: Some(id), ..options.clone() };
-            async move {
-                let reported = pool.call(CHAIN_METHOD, json!([]), &options).await;
-                ChainCheck::of(reported.map(|answer| wire::number(&answer.result)), &expected)
-            }
-            .boxed()
-        };
+        let ask = |id| self.ask_chain(expected, CallOptions { on: Some(id), ..options.clone() });
         self.inner.chain_checks.check(&self.inner.pool, CHAIN_METHOD, ask).await
+    }
+
+    /// Confirms that the endpoints that answered up to `since` are still on this chain.
+    pub(in crate::sources) async fn confirm_chain(
+        &self,
+        since: Instant,
+        options: &CallOptions,
+    ) -> Result<()> {
+        let Some(expected) = self.inner.chain.chain_id else { return Ok(()) };
+        let ask = |id| self.ask_chain(expected, options.first_on(id));
+        self.inner.chain_checks.confirm(&self.inner.pool, (CHAIN_METHOD, since), ask).await
+    }
+
+    fn ask_chain(&self, expected: u64, options: CallOptions) -> BoxFuture<'static, ChainCheck> {
+        let pool = self.inner.pool.clone();
+        async move {
+            let reported = pool.call(CHAIN_METHOD, json!([]), &options).await;
+            ChainCheck::of(reported.map(|answer| wire::number(&answer.result)), &expected)
+        }
+        .boxed()
     }
 }

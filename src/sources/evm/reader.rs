@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use futures_util::FutureExt as _;
+use tokio::time::Instant;
 
 use super::EvmSource;
 use super::discovery::{Candidate, Discovery, Window};
@@ -45,6 +46,8 @@ struct Reading {
     listing: Listing,
     /// The lowest height that is listed; `None` if nothing is.
     listed_to: Option<Height>,
+    /// When the last window was listed.
+    listed_at: Instant,
     /// The first window until it is proved: its transactions are prefetched but not delivered.
     likely: Option<Window>,
     failed: Vec<Discovery>,
@@ -90,6 +93,7 @@ impl Reading {
             listing: if wallet.is_some() { Listing::Closed(request.high) } else { Listing::Done },
             wallet: wallet.unwrap_or_default(),
             listed_to: None,
+            listed_at: Instant::now(),
             likely: None,
             failed: source.second_opinion(request.another),
             failing: None,
@@ -123,7 +127,7 @@ impl Reading {
             self.chunks.insert_with(number, || (count, Fetch::InFlight { retries: 0 }));
             // The newest chunk is delivered first.
             let lane = self.request.lane.ranked(u64::MAX - batch.high);
-            let chunk = self.source.clone().chunk(batch, CallOptions::new(lane));
+            let chunk = self.source.clone().listed_chunk(batch, CallOptions::new(lane));
             self.prefetcher.push(chunk.map(move |chunk| Event::Fetched(number, chunk)).boxed());
         }
     }
@@ -319,7 +323,7 @@ impl Reading {
         if skipped > 0 {
             tracing::debug!(low, high, skipped, "transactions that only brought something");
         }
-        self.listed_to = Some(low);
+        (self.listed_to, self.listed_at) = (Some(low), Instant::now());
         let (mut top, mut part): (Height, Vec<Candidate>) = (high, Vec::new());
         for candidate in found {
             let is_new_height = part.last().is_some_and(|last| last.block != candidate.block);
@@ -336,8 +340,8 @@ impl Reading {
     fn cut(&mut self, (low, high): (Height, Height), candidates: Vec<Candidate>, proof: Proof) {
         let limits = &self.source.inner.limits;
         self.chunk_size = (self.chunk_size * 2).min(limits.chunk_max);
-        let wallet = self.wallet;
-        self.waiting.push_back(Batch { wallet, low, high, candidates, proof });
+        let (wallet, listed_at) = (self.wallet, self.listed_at);
+        self.waiting.push_back(Batch { wallet, low, high, candidates, proof, listed_at });
     }
 }
 

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use futures_util::FutureExt as _;
-use futures_util::future::join;
+use futures_util::future::{BoxFuture, join};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::index_reach::IndexedList;
 use super::wire::{self, Balance};
@@ -213,16 +214,28 @@ impl SolanaSource {
     /// are not used.
     async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome> {
         let Some(expected) = &self.inner.genesis_hash else { return Ok(CheckOutcome::Unchanged) };
-        let ask = |id: EndpointId| {
-            let (pool, expected) = (self.inner.pool.clone(), expected.clone());
-            let options = CallOptions { on: Some(id), ..options.clone() };
-            async move {
-                let reported = pool.call(CHAIN_METHOD, Value::Array(vec![]), &options).await;
-                ChainCheck::of(reported.map(|answer| wire::text(&answer.result)), &expected)
-            }
-            .boxed()
-        };
+        let ask = |id| self.ask_chain(expected, CallOptions { on: Some(id), ..options.clone() });
         self.inner.chain_checks.check(&self.inner.pool, CHAIN_METHOD, ask).await
+    }
+
+    /// Confirms that the endpoints that answered up to `since` are still on this chain.
+    pub(in crate::sources) async fn confirm_chain(
+        &self,
+        since: Instant,
+        options: &CallOptions,
+    ) -> Result<()> {
+        let Some(expected) = &self.inner.genesis_hash else { return Ok(()) };
+        let ask = |id| self.ask_chain(expected, options.first_on(id));
+        self.inner.chain_checks.confirm(&self.inner.pool, (CHAIN_METHOD, since), ask).await
+    }
+
+    fn ask_chain(&self, expected: &str, options: CallOptions) -> BoxFuture<'static, ChainCheck> {
+        let (pool, expected) = (self.inner.pool.clone(), expected.to_owned());
+        async move {
+            let reported = pool.call(CHAIN_METHOD, Value::Array(vec![]), &options).await;
+            ChainCheck::of(reported.map(|answer| wire::text(&answer.result)), &expected)
+        }
+        .boxed()
     }
 }
 

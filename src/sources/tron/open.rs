@@ -1,14 +1,15 @@
 //! The beginning of a read: the head, the wanted times, and the chain check.
 
 use futures_util::FutureExt as _;
-use futures_util::future::join;
+use futures_util::future::{BoxFuture, join};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::TronSource;
 use super::blocks::BLOCK_MILLIS;
 use super::wire::{Block, first_number, rpc_reading};
 use crate::domain::Height;
-use crate::rpc::{Call, CallOptions, ChainCheck, CheckOutcome, EndpointId, Result, checked};
+use crate::rpc::{Call, CallOptions, ChainCheck, CheckOutcome, Result, checked};
 use crate::sources::chunk::{GapRequest, Tip};
 
 #[derive(Debug, Clone, Copy)]
@@ -84,17 +85,29 @@ impl TronSource {
     /// Checks the chain of each endpoint; those that do not report it are accepted.
     async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome> {
         let Some(expected) = self.inner.chain_id else { return Ok(CheckOutcome::Unchanged) };
-        let ask = |id: EndpointId| {
-            // This does not clone the source itself, which owns the checks.
-            let asker = self.rpc_asker(rpc_reading);
-            let options = CallOptions { on: Some(id), ..options.clone() };
-            async move {
-                let call = [Call { method: CHAIN_METHOD, params: json!([]) }];
-                let reported = asker.ask(CHAIN_METHOD, &call, &options).await;
-                ChainCheck::of(reported.map(|(answers, _)| first_number(&answers)), &expected)
-            }
-            .boxed()
-        };
+        let ask = |id| self.ask_chain(expected, CallOptions { on: Some(id), ..options.clone() });
         self.inner.chain_checks.check(&self.inner.pool, CHAIN_METHOD, ask).await
+    }
+
+    /// Confirms that the endpoints that answered up to `since` are still on this chain.
+    pub(in crate::sources) async fn confirm_chain(
+        &self,
+        since: Instant,
+        options: &CallOptions,
+    ) -> Result<()> {
+        let Some(expected) = self.inner.chain_id else { return Ok(()) };
+        let ask = |id| self.ask_chain(expected, options.first_on(id));
+        self.inner.chain_checks.confirm(&self.inner.pool, (CHAIN_METHOD, since), ask).await
+    }
+
+    fn ask_chain(&self, expected: u64, options: CallOptions) -> BoxFuture<'static, ChainCheck> {
+        // This does not clone the source itself, which owns the checks.
+        let asker = self.rpc_asker(rpc_reading);
+        async move {
+            let call = [Call { method: CHAIN_METHOD, params: json!([]) }];
+            let reported = asker.ask(CHAIN_METHOD, &call, &options).await;
+            ChainCheck::of(reported.map(|(answers, _)| first_number(&answers)), &expected)
+        }
+        .boxed()
     }
 }

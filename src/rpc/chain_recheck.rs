@@ -1,0 +1,151 @@
+//! The chain-identity check after a read: another server may have answered at an endpoint's address
+//! since the last one, and the lists of another chain look like those of a wallet without trades.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared, join_all};
+use tokio::time::{Instant, timeout};
+
+use super::chain_check::{Again, ChainCheck, ChainChecks, NO_ANSWER_WAIT};
+use super::endpoint::EndpointId;
+use super::error::{Result, UpstreamError};
+use super::pool::Pool;
+use crate::domain::lock;
+
+/// An endpoint that gave no answer is not asked again for this long, as each window would wait.
+const SILENT_PAUSE: Duration = Duration::from_secs(30);
+
+impl ChainChecks {
+    /// Asks the endpoints that have answered since they last named this chain again, unless they
+    /// did so after `since`. An error if one names another chain: what was received up to `since`
+    /// may be of that one. An endpoint that gives no answer in time, or never named a chain, is
+    /// believed.
+    pub(crate) async fn confirm(
+        &self,
+        pool: &Pool,
+        (method, since): (&'static str, Instant),
+        ask: impl Fn(EndpointId) -> BoxFuture<'static, ChainCheck>,
+    ) -> Result<()> {
+        let is_open = |id: &EndpointId| {
+            let named = lock(&self.reported.named).get(id).copied();
+            let answered = pool.answered_at(*id);
+            named.is_some_and(|(began, ended)| began < since && answered > Some(ended))
+        };
+        let open: Vec<EndpointId> = pool.ids().into_iter().filter(is_open).collect();
+        let asked = open.iter().map(|id| {
+            let again = self.ask_again(pool, *id, since, (method, &ask));
+            async move { (*id, timeout(NO_ANSWER_WAIT, again).await) }
+        });
+        let answers = join_all(asked).await;
+        for (id, answer) in &answers {
+            if !matches!(answer, Ok(ChainCheck::Match | ChainCheck::Mismatch)) {
+                let later = Instant::now() + SILENT_PAUSE;
+                lock(&self.reported.named).insert(*id, (later, later));
+            }
+        }
+        let mut answers = answers.into_iter();
+        match answers.find(|(_, answer)| *answer == Ok(ChainCheck::Mismatch)) {
+            Some((id, _)) => {
+                let last = format!("{} has named another chain meanwhile", pool.label(id));
+                Err(UpstreamError::unavailable(last))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Queries an endpoint's chain; shared by all reads that ended before the query began. Another
+    /// chain in two answers disables the endpoint, and in one of them discards what was read.
+    fn ask_again(
+        &self,
+        pool: &Pool,
+        id: EndpointId,
+        since: Instant,
+        (method, ask): (&'static str, impl Fn(EndpointId) -> BoxFuture<'static, ChainCheck>),
+    ) -> Shared<Again> {
+        let mut pending = lock(&self.again);
+        let last = pending.get(&id).filter(|(began, _)| *began >= since);
+        if let Some(asked) = last.and_then(|(_, asked)| asked.upgrade()) {
+            return asked;
+        }
+        let (began, first, second) = (Instant::now(), ask(id), ask(id));
+        let (pool, answers) = (pool.clone(), Arc::clone(&self.reported));
+        let asked = async move {
+            let reported = first.await;
+            let is_known = match reported {
+                ChainCheck::Match => true,
+                ChainCheck::Mismatch => second.await == ChainCheck::Mismatch,
+                ChainCheck::Silent | ChainCheck::Odd | ChainCheck::Unknown => false,
+            };
+            if is_known && reported == ChainCheck::Mismatch {
+                pool.disable(id, method);
+                pool.disable(id, method);
+            }
+            if is_known {
+                answers.record(&pool, id, reported, began);
+            }
+            reported
+        };
+        let asked = asked.boxed().shared();
+        if let Some(weak) = asked.downgrade() {
+            pending.insert(id, (began, weak));
+        }
+        asked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::time::{advance, sleep};
+
+    use super::ChainCheck::{Match, Mismatch, Unknown};
+    use super::*;
+    use crate::rpc::scripted::{ScriptedNodes, options, rpc};
+
+    const METHOD: &str = "chain";
+
+    /// The endpoint names this chain, answers a call, and is asked again for what was read since
+    /// `before` seconds ago; returns whether that is refused, and the number of questions.
+    async fn confirmed(
+        answers: &'static [ChainCheck],
+        answered: bool,
+        before: u64,
+    ) -> (bool, usize) {
+        let pool = ScriptedNodes::new(|(_, _, body)| rpc(body, |_, _| Ok(json!(1)))).pool(&["one"]);
+        let (checks, asked) = (ChainChecks::default(), Arc::new(std::sync::Mutex::new(0)));
+        let named = |_: EndpointId| async { Match }.boxed();
+        checks.check(&pool, METHOD, named).await.unwrap();
+        advance(Duration::from_secs(5)).await;
+        if answered {
+            pool.call("logs", json!([]), &options()).await.unwrap();
+        }
+        let since = Instant::now() - Duration::from_secs(before);
+        let ask = |_: EndpointId| {
+            let asked = Arc::clone(&asked);
+            async move {
+                sleep(Duration::from_millis(1)).await;
+                let mut asked = lock(&asked);
+                *asked += 1;
+                answers[*asked - 1]
+            }
+            .boxed()
+        };
+        let twice = || checks.confirm(&pool, (METHOD, since), ask);
+        let (one, two) = futures_util::future::join(twice(), twice()).await;
+        assert_eq!(one.is_err(), two.is_err(), "the answer is shared");
+        let count = *lock(&asked);
+        (one.is_err(), count)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_read_counts_only_once_its_endpoint_names_the_chain_again() {
+        assert_eq!(confirmed(&[Match], true, 0).await, (false, 1));
+        assert_eq!(confirmed(&[Mismatch, Mismatch], true, 0).await, (true, 2));
+        assert_eq!(confirmed(&[Mismatch, Match], true, 0).await, (true, 2), "once is enough");
+        assert_eq!(confirmed(&[Unknown], true, 0).await, (false, 1), "it does not say");
+        assert_eq!(confirmed(&[], false, 0).await, (false, 0), "it has answered nothing since");
+        assert_eq!(confirmed(&[], true, 5).await, (false, 0), "it was read before");
+    }
+}
