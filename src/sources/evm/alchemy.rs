@@ -234,7 +234,7 @@ impl AlchemyLister {
         let by = [
             (side, hex_text(&self.client.subject.wallet).into()),
             ("category", categories.into()),
-            ("order", "desc".into()),
+            ("order", if ask.confirms_end { "asc" } else { "desc" }.into()),
             ("withMetadata", true.into()),
             ("excludeZeroValue", true.into()),
             ("maxCount", format!("{PAGE_MAX:#x}").into()),
@@ -302,11 +302,11 @@ impl AlchemyLister {
             return self.miss(answer.page.endpoint);
         }
         let (endpoint, page) = self.page(answer)?;
-        if page.key.is_some()
-            || self.merge.on_list(side, |list| list.shows_end(&page.rows)) == Some(false)
-        {
+        let shown = self.merge.on_list(side, |list| list.shows_end(&page.rows)).unwrap_or(Ok(true));
+        if page.key.is_some() || shown == Ok(false) {
             return self.miss(endpoint);
         }
+        shown.map_err(|fault| self.client.unreadable(endpoint, METHOD, fault))?;
         self.take(side, endpoint, page.rows, true)
     }
 

@@ -3,7 +3,9 @@
 //! Indexes cut pages at undocumented limits, also inside a block. A block is complete only once a
 //! lower one was seen, or once a page that cannot have been cut ends with it; paging continues AT
 //! the lowest block seen, and that page must contain its known rows. A list has ended only when two
-//! pages agree that nothing follows.
+//! pages agree that nothing follows, and one that is read from its lowest entry up begins there: an
+//! answer that is cut at a known row looks like an end, but shows the lowest entries if it is asked
+//! for them.
 
 use super::list_row::ListRow;
 use crate::decode::evm::Word;
@@ -34,8 +36,8 @@ pub(super) struct PageAsk {
     pub(super) page: u32,
     /// Rows per page; `None`: as many as the list returns.
     pub(super) rows: Option<usize>,
-    /// The page confirms an end that two answers have shown: one more answer suffices if it [shows
-    /// that end](Descent::shows_end).
+    /// The page confirms an end that two answers have shown: one more answer, from the lowest entry
+    /// up, suffices if it [shows that end](Descent::shows_end).
     pub(super) confirms_end: bool,
 }
 
@@ -68,6 +70,10 @@ pub(super) struct Descent {
     /// the next page, which is shorter and so not cut.
     edge_rows: Vec<ListRow>,
     expects_end: bool,
+    /// The last answer began with the known rows of the edge, from the lowest entry up.
+    is_end_shown: bool,
+    /// Consecutive such answers that did not.
+    denials: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -87,7 +93,8 @@ impl Descent {
             pager.end();
         }
         let (rows, edge_rows) = (Vec::new(), Vec::new());
-        Self { low, pager, rows, inside: None, edge_rows, expects_end: false }
+        let (expects_end, is_end_shown) = (false, false);
+        Self { low, pager, rows, inside: None, edge_rows, expects_end, is_end_shown, denials: 0 }
     }
 
     /// The lowest height with all rows known from it up; `None` if there is none yet.
@@ -143,11 +150,15 @@ impl Descent {
         }
     }
 
-    /// Whether a page holds exactly the known rows of the edge. Any other page does not confirm the
-    /// end, and counts as a page that was returned once.
-    pub(super) fn shows_end(&mut self, page: &[ListRow]) -> bool {
-        self.expects_end = false;
-        page.len() == self.edge_rows.len() && self.edge_rows.iter().all(|row| page.contains(row))
+    /// Whether a page holds exactly the known rows of the edge. One that lacks some is asked for
+    /// again; any other page shows that the list goes on. An error if too many did not confirm it.
+    pub(super) fn shows_end(&mut self, page: &[ListRow]) -> Result<bool, ListFault> {
+        let is_known = |row: &ListRow| self.edge_rows.iter().any(|known| known.hash == row.hash);
+        let is_part = page.iter().all(is_known);
+        self.is_end_shown = is_part && page.len() == self.edge_rows.len();
+        self.expects_end = is_part && !self.is_end_shown;
+        self.denials = if self.is_end_shown { 0 } else { self.denials + 1 };
+        if self.denials > RULES.misses_max { Err(ListFault::Misses) } else { Ok(self.is_end_shown) }
     }
 
     /// Processes a page; `is_whole`: it cannot have been cut.
@@ -195,10 +206,12 @@ impl Descent {
             has_more: is_cut,
             by: None,
         };
+        let is_end_shown = std::mem::take(&mut self.is_end_shown);
         match self.pager.absorb(&view) {
             PageOutcome::Miss => return Ok(DescentOutcome::Missed),
             PageOutcome::Lost => return Err(ListFault::Misses),
             PageOutcome::Lower(lowest) => {
+                self.denials = 0;
                 let above = page.partition_point(|row| row.block > lowest);
                 self.edge_rows =
                     page.get(above..).filter(|_| above > 0).unwrap_or_default().to_vec();
@@ -210,6 +223,15 @@ impl Descent {
                     Some(SingleBlockPages { page: 2, size, rows, last: page, repeats: 0 });
             }
             PageOutcome::Nothing if page.is_empty() => {}
+            PageOutcome::Nothing if !is_end_shown && edge > self.low => {
+                self.pager.reopen();
+                (self.edge_rows, self.expects_end) = (page, true);
+            }
+            // Two answers agreed on what is known of the edge, and one shows its end.
+            PageOutcome::Nothing if is_end_shown => {
+                self.rows.append(&mut self.edge_rows);
+                self.step_below();
+            }
             PageOutcome::Nothing => {
                 self.rows.extend(page);
                 self.step_below();
@@ -293,7 +315,11 @@ mod tests {
         let asked = ask.rows.unwrap_or(size);
         let within = all.iter().filter(|row| (ask.low..=ask.end).contains(&row.block));
         let skipped = asked * (usize::try_from(ask.page).unwrap() - 1);
-        within.skip(skipped).take(asked.min(cap)).cloned().collect()
+        let mut rows: Vec<ListRow> = within.cloned().collect();
+        if ask.confirms_end {
+            rows.reverse();
+        }
+        rows.into_iter().skip(skipped).take(asked.min(cap)).collect()
     }
 
     fn read(
@@ -311,7 +337,9 @@ mod tests {
             let page = answer(all, &ask, size, cap);
             let is_whole = page.len() < ask.rows.unwrap_or(size) && page.len() < largest;
             largest = largest.max(page.len());
-            assert_eq!(list.absorb(page, is_whole), Ok(DescentOutcome::Taken));
+            if !ask.confirms_end || list.shows_end(&page).unwrap() {
+                assert_eq!(list.absorb(page, is_whole), Ok(DescentOutcome::Taken));
+            }
             if let Some(from) = list.known_from() {
                 taken.extend(list.take_from(from));
             }
@@ -336,9 +364,10 @@ mod tests {
     }
 
     #[test]
-    fn a_short_list_takes_two_calls() {
+    fn a_short_list_takes_three_calls_and_an_empty_one_two() {
         let all = [row(9, 1), row(7, 2), row(3, 3)];
-        assert_eq!(read(&all, 0, 20, 1000, 1000), (all.to_vec(), 2));
+        assert_eq!(read(&all, 0, 20, 1000, 1000), (all.to_vec(), 3));
+        assert_eq!(read(&all, 3, 20, 1000, 1000), (all.to_vec(), 2), "nothing can be below");
         assert_eq!(read(&[], 0, 20, 1000, 1000), (vec![], 2));
     }
 
@@ -348,17 +377,21 @@ mod tests {
         assert!(list.ask().is_some_and(|ask| !ask.confirms_end), "nothing was agreed on");
         list.expect_end();
         assert!(list.ask().is_some_and(|ask| ask.confirms_end && ask.end == 7));
-        // Answers with more rows, fewer rows or other rows do not show the end, and the
-        // confirmation is not requested again.
+        // Answers with more rows or other rows show that it goes on, and one with fewer nothing.
         let below = [row(7, 2), row(7, 3), row(5, 4)];
-        for other in [&below[..], &below[..1], &[row(7, 2), row(7, 4)], &[]] {
+        for (other, again) in [
+            (&below[..], false),
+            (&below[..1], true),
+            (&[row(7, 2), row(7, 4)], false),
+            (&[], true),
+        ] {
             list.expect_end();
-            assert!(!list.shows_end(other));
-            assert!(list.ask().is_some_and(|ask| !ask.confirms_end));
+            assert_eq!(list.shows_end(other), Ok(false));
+            assert!(list.ask().is_some_and(|ask| ask.confirms_end == again));
         }
         list.expect_end();
         let end = vec![row(7, 3), row(7, 2)];
-        assert!(list.shows_end(&end));
+        assert_eq!(list.shows_end(&end), Ok(true));
         list.absorb(end, true).unwrap();
         assert!(list.is_ended() && list.take_from(0).len() == 3);
         // A page of a single block may be cut within it, and an empty list has no rows to compare.
@@ -367,6 +400,26 @@ mod tests {
             list.expect_end();
             assert!(list.ask().is_some_and(|ask| !ask.confirms_end));
         }
+    }
+
+    /// Two answers are cut at the known entry; the lowest entry is another one.
+    #[test]
+    fn an_end_that_only_pages_from_above_show_is_none() {
+        let mut list = begun(vec![row(9, 1), row(7, 2)]);
+        for _ in 0..RULES.misses_max {
+            list.absorb(vec![row(7, 2)], true).unwrap();
+            assert!(!list.is_ended() && list.ask().is_some_and(|ask| ask.confirms_end));
+            assert_eq!(list.shows_end(&[row(3, 3), row(7, 2)]), Ok(false));
+            assert!(list.ask().is_some_and(|ask| !ask.confirms_end && ask.end == 7));
+        }
+        let mut denied = list.clone();
+        denied.absorb(vec![row(7, 2)], true).unwrap();
+        assert_eq!(denied.shows_end(&[row(3, 3)]), Err(ListFault::Misses));
+        list.absorb(vec![row(7, 2), row(3, 3)], true).unwrap();
+        list.absorb(vec![row(3, 3)], true).unwrap();
+        assert_eq!(list.shows_end(&[row(3, 3)]), Ok(true));
+        list.absorb(vec![row(3, 3)], true).unwrap();
+        assert!(list.is_ended() && list.take_from(0).len() == 3);
     }
 
     #[test]

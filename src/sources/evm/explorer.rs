@@ -290,8 +290,11 @@ impl ExplorerLister {
             return Ok(());
         }
         let (endpoint, page) = self.rows_of(list, &reply)?;
-        if self.merge.on_list(list, |list| list.shows_end(&page)) == Some(false) {
-            return Ok(());
+        let shown = self.merge.on_list(list, |list| list.shows_end(&page)).unwrap_or(Ok(true));
+        match shown {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(fault) => return Err(self.client.unreadable(endpoint, list.action(), fault)),
         }
         self.absorb_page(list, ask, endpoint, page).await
     }

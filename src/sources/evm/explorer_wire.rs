@@ -280,7 +280,7 @@ pub(super) fn page_ask(list: ExplorerList, address: String, ask: &PageAsk, rows:
         ("endblock", ask.end.to_string()),
         ("page", ask.page.to_string()),
         ("offset", rows.to_string()),
-        ("sort", "desc".to_owned()),
+        ("sort", if ask.confirms_end { "asc" } else { "desc" }.to_owned()),
     ];
     Ask { name: list.action(), path: String::new(), query, body: None }
 }

@@ -99,6 +99,8 @@ defaults! {
         /// Every n-th page of account lists is cut to `kept` rows; 0: none.
         pub(super) short_every: usize = 0,
         pub(super) kept: usize = 0,
+        /// Pages down from a block below this one hold their first row alone.
+        pub(super) ends_below: Height = 0,
         /// The transactions of accounts that others use are marked as failed.
         pub(super) busy_failed: bool = false,
         /// A list, and the first block of which it has rows.
@@ -218,10 +220,9 @@ impl Model {
         if BUSY.contains(&address.as_str()) {
             return self.busy(&action, (within, listed), offset);
         }
-        let number = self.pages.fetch_add(1, Ordering::Relaxed) + 1;
-        let is_short = self.ways.short_every > 0 && number.is_multiple_of(self.ways.short_every);
-        let kept = if is_short { self.ways.kept } else { usize::MAX };
-        let rows: Vec<Value> = self
+        let is_edge = get("sort") == "desc" && number("endblock") < self.ways.ends_below;
+        let kept = self.kept(is_edge);
+        let mut rows: Vec<Value> = self
             .down_from(host)
             .filter(|tx| within.contains(&tx.block) && tx.block <= listed)
             .filter(|tx| match action.as_str() {
@@ -231,13 +232,24 @@ impl Model {
             })
             .flat_map(|tx| rows(tx, &action).into_iter().rev())
             .filter(|row| row["from"] == *address || row["to"] == *address)
-            .skip((page - 1) * offset)
-            .take(offset.min(self.ways.cap).min(kept))
             .collect();
+        if get("sort") == "asc" {
+            rows.reverse();
+        }
+        let most = offset.min(self.ways.cap).min(kept);
+        let rows: Vec<Value> = rows.into_iter().skip((page - 1) * offset).take(most).collect();
         if rows.is_empty() {
             return no_rows();
         }
         json!({"status": "1", "message": "OK", "result": rows})
+    }
+
+    /// The most rows of the next page of the wallet's lists.
+    fn kept(&self, is_edge: bool) -> usize {
+        let number = self.pages.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_short = self.ways.short_every > 0 && number.is_multiple_of(self.ways.short_every);
+        let kept = if is_short { self.ways.kept } else { usize::MAX };
+        if is_edge { 1 } else { kept }
     }
 
     fn busy(
@@ -297,7 +309,7 @@ impl Model {
         }
         let key = filter["pageKey"].as_str().map_or(0, |key| key.parse::<usize>().unwrap());
         let size = self.ways.cap.min(1000);
-        let rows: Vec<Value> = self
+        let mut rows: Vec<Value> = self
             .down_from(host)
             .filter(|tx| within.contains(&tx.block) && !tx.failed)
             .filter(|tx| tx.may_name(filter.get("fromAddress").is_some()))
@@ -307,9 +319,11 @@ impl Model {
                 Some(from) => row["from"] == *from,
                 None => row["to"] == filter["toAddress"],
             })
-            .skip(key)
-            .take(size + 1)
             .collect();
+        if filter["order"] == "asc" {
+            rows.reverse();
+        }
+        let rows: Vec<Value> = rows.into_iter().skip(key).take(size + 1).collect();
         let more = rows.len() > size;
         let page: Vec<&Value> = rows.iter().take(size).collect();
         let mut answer = json!({"transfers": page});

@@ -395,6 +395,24 @@ async fn one_short_or_empty_page_ends_no_list() {
     }
 }
 
+/// Each page but the first ends at its first row, which is known by then.
+#[tokio::test(start_paused = true)]
+async fn lists_that_end_at_what_is_known_are_held_against_their_other_end() {
+    let all = world(Sell, (1..=50).map(|at| at * 10));
+    for (ends_below, expected) in [(1_000, false), (0, true)] {
+        let model = model(&all, 1_000 + ABOVE, Ways { ends_below, cap: 20, ..Ways::default() });
+        let mut lister = explorer(&model, 1_000);
+        let ends = loop {
+            match lister.next().await {
+                Ok(Some(_)) => {}
+                Ok(None) => break true,
+                Err(_) => break false,
+            }
+        };
+        assert_eq!(ends, expected, "{ends_below}");
+    }
+}
+
 /// Issue 16, 4: the lists are behind the head that the same index reports.
 #[tokio::test(start_paused = true)]
 async fn how_far_lists_have_come_is_learned_from_the_lists() {
