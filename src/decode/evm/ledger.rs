@@ -125,6 +125,11 @@ fn native_moves(tx: &Transaction, mirrors: &[Account]) -> (Vec<NativeMove>, bool
     (vec![given], false)
 }
 
+/// Whether a log repeats a movement of native coin, which indexes need not list as a token's.
+pub(crate) fn repeats_native(log: &Log, chain: &Chain) -> bool {
+    log.address == SYSTEM || mirrors(chain).any(|mirror| mirror == log.address)
+}
+
 fn native_transfer(log: &Log) -> Option<NativeMove> {
     let [NATIVE_TRANSFER, _, from, to] = log.topics.as_slice() else { return None };
     Some(NativeMove { from: address(from)?, to: address(to)?, value: units(word(log, 0)?) })

@@ -41,7 +41,7 @@ mod words;
 pub(crate) use calldata::terms;
 pub use explain::explain;
 pub(super) use ledger::DEPOSIT;
-pub(crate) use ledger::{TRANSFER, USER_OPERATION, WITHDRAWAL, hides_payment};
+pub(crate) use ledger::{TRANSFER, USER_OPERATION, WITHDRAWAL, hides_payment, repeats_native};
 pub(super) use raw::bytes;
 pub use raw::{RawError, parse};
 pub use tips::may_tip;

@@ -12,6 +12,7 @@ use super::discovery::Discovery;
 use super::explorer_wire::ExplorerList;
 use super::list_row::{ListRow, What};
 use super::{EvmSource, Past};
+use crate::decode::evm::Word;
 use crate::domain::{Doubts, Height, lock};
 use crate::rpc::{EndpointId, EndpointStatus, Pool};
 use crate::sources::ability::{Ability, AbilityKind, Offered};
@@ -24,7 +25,7 @@ const ABSENCES_MIN: u32 = 3;
 const SPACING: Duration = Duration::from_secs(10);
 /// The same for this long if the index listed calls before: its tables may be under reconstruction.
 const LOST_AFTER: Duration = Duration::from_secs(600);
-/// The most blocks without traces that are remembered.
+/// The most blocks without traces that are remembered, and transactions that a list lacked.
 const UNTRACED_MAX: usize = 10_000;
 /// Windows are not prefetched before they are proved for this long after one proved to be
 /// different.
@@ -50,6 +51,10 @@ pub(super) struct Abilities {
     /// Of each kind of rows: whether asset transfers have shown one, or are not asked for it. False
     /// where nodes have, of a transaction that was found by other kinds.
     transfers: Mutex<HashMap<ExplorerList, bool>>,
+    /// Kinds of rows that asset transfers or a list have shown.
+    listed: Mutex<HashSet<ExplorerList>>,
+    /// Transactions that a list lacked.
+    unlisted: Mutex<HashMap<(ExplorerList, Word), SpacedAnswers>>,
     /// Heads that nodes reported.
     pub(super) node_reach: ServerReach<()>,
     /// How far down the lists of each index go, and until when that counts.
@@ -113,6 +118,9 @@ impl Abilities {
     /// Records a page of an index.
     pub(super) fn note_page(&self, of: (EndpointId, ExplorerList), page: &[ListRow]) {
         self.page_sizes.note(of, page);
+        if !page.is_empty() {
+            lock(&self.listed).insert(of.1);
+        }
         if page.iter().any(|row| matches!(row.what, What::Outer { .. })) {
             lock(&self.show_success).insert(of.0);
         }
@@ -124,7 +132,35 @@ impl Abilities {
     }
 
     pub(super) fn note_transfers(&self, kinds: impl Iterator<Item = ExplorerList>) {
-        lock(&self.transfers).extend(kinds.map(|kind| (kind, true)));
+        let kinds: Vec<ExplorerList> = kinds.collect();
+        lock(&self.transfers).extend(kinds.iter().map(|kind| (*kind, true)));
+        lock(&self.listed).extend(kinds);
+    }
+
+    /// Records that asset transfers are not asked for a kind.
+    pub(super) fn note_unasked(&self, kind: ExplorerList) {
+        lock(&self.transfers).insert(kind, true);
+    }
+
+    pub(super) fn has_listed(&self, kind: ExplorerList) -> bool {
+        lock(&self.listed).contains(&kind)
+    }
+
+    /// Records transactions that a list lacks; whether some have not been missing for long enough.
+    pub(super) fn note_unlisted(
+        &self,
+        kind: ExplorerList,
+        hashes: impl Iterator<Item = Word>,
+    ) -> bool {
+        let mut unlisted = lock(&self.unlisted);
+        if unlisted.len() >= UNTRACED_MAX {
+            unlisted.clear();
+        }
+        hashes.fold(false, |is_open, hash| {
+            let answers = unlisted.entry((kind, hash)).or_default();
+            answers.note(Instant::now(), SPACING);
+            is_open || !answers.are_enough(ABSENCES_MIN, Duration::ZERO)
+        })
     }
 
     /// Whether asset transfers have shown none of a kind that nodes have. `is_due`: they do now.

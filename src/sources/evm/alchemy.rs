@@ -332,10 +332,12 @@ impl AlchemyLister {
         let malformed =
             || self.client.pool.malformed(answer.endpoint, format!("{METHOD} gave no transfers"));
         let page = page(&answer.result).ok_or_else(malformed)?;
-        // A category that is not asked for is none that is empty.
-        let unasked = (!self.with_calls).then_some(ExplorerList::Calls);
-        let kinds = page.rows.iter().filter_map(|row| kind(&row.what)).chain(unasked);
+        let kinds = page.rows.iter().filter_map(|row| kind(&row.what));
         self.client.abilities.note_transfers(kinds);
+        // A category that is not asked for is none that is empty.
+        if !self.with_calls {
+            self.client.abilities.note_unasked(ExplorerList::Calls);
+        }
         Ok((answer.endpoint, page))
     }
 

@@ -61,6 +61,8 @@ pub(super) struct Candidate {
     pub(super) sent: Option<bool>,
     /// A token transfer in the list, which the receipt must contain too.
     pub(super) transfer: Option<TokenTransfer>,
+    /// Whether the lists of an account contain its outermost call, and a token of it.
+    pub(super) listed: (bool, bool),
 }
 
 impl Candidate {

@@ -1,15 +1,45 @@
-//! Whether an index has a list that is empty for every account: what it lacks then looks like what
-//! a wallet does not have.
+//! Whether an index has a list that is empty for every account, or lacks rows of transactions that
+//! its other lists contain: what it lacks then looks like what a wallet does not have.
 
 use super::EvmSource;
 use super::explorer_wire::ExplorerList;
 use super::fetch::FetchedTx;
 use super::receipts;
-use crate::decode::evm::{Account, NativeFlows, NativeMove, Transaction};
+use crate::decode::evm::{Account, NativeFlows, NativeMove, Transaction, repeats_native};
 use crate::domain::{Height, Units, Way};
+use crate::registry::Chain;
 use crate::rpc::{CallOptions, Pool};
 
+/// Transactions of one chunk without any row of a kind that nodes show of each, from which on no
+/// number of readings is believed.
+const LACKING_MAX: usize = 3;
+
 impl EvmSource {
+    /// Whether a list lacks rows of transactions that another one contains, as nodes show: it may
+    /// lack those of others that nothing else contains. A row that is missing by itself counts
+    /// until it was missing in several answers over some time, as no index lists every token.
+    pub(super) fn lacks_rows(&self, wallet: &Account, way: Way, fetched: &[FetchedTx]) -> bool {
+        let kinds = if way == Way::Transfers {
+            &ExplorerList::ALL[..]
+        } else if way == Way::Explorer {
+            // The wallet's own transactions are counted.
+            &[ExplorerList::Tokens]
+        } else {
+            return false;
+        };
+        let chain = &self.inner.chain;
+        kinds.iter().any(|kind| {
+            let due = fetched.iter().filter(|one| belongs(chain, *kind, wallet, &one.tx));
+            let (listed, lacking): (Vec<_>, Vec<_>) = due.partition(|one| one.is_listed(*kind));
+            if lacking.is_empty() || !self.inner.abilities.has_listed(*kind) {
+                return false;
+            }
+            let hashes = lacking.iter().map(|one| one.tx.hash);
+            self.inner.abilities.note_unlisted(*kind, hashes)
+                || listed.is_empty() && lacking.len() >= LACKING_MAX
+        })
+    }
+
     /// Whether nodes have shown something of this wallet, by asset transfers of any, whose list has
     /// no row, neither of the wallet nor of another account. An account without code loses nothing
     /// by a list of calls that is empty.
@@ -21,7 +51,8 @@ impl EvmSource {
         options: &CallOptions,
     ) -> bool {
         let is_empty = |list: ExplorerList| {
-            let is_due = fetched.iter().any(|one| belongs(list, wallet, &one.tx));
+            let is_due =
+                fetched.iter().any(|one| belongs(&self.inner.chain, list, wallet, &one.tx));
             if way == Way::Transfers {
                 return self.inner.abilities.owes_transfers(list, is_due);
             }
@@ -42,13 +73,27 @@ impl EvmSource {
     }
 }
 
+impl FetchedTx {
+    /// Whether the list of this kind contained the transaction.
+    fn is_listed(&self, kind: ExplorerList) -> bool {
+        match kind {
+            ExplorerList::Transactions => self.candidate.listed.0,
+            ExplorerList::Tokens => self.candidate.listed.1,
+            ExplorerList::Calls => self.candidate.calls.is_some(),
+        }
+    }
+}
+
 /// Whether a transaction that succeeded belongs to this list of the wallet.
-fn belongs(list: ExplorerList, wallet: &Account, tx: &Transaction) -> bool {
+fn belongs(chain: &Chain, list: ExplorerList, wallet: &Account, tx: &Transaction) -> bool {
     let is_own = |(from, to): (Account, Account)| from == *wallet || to == *wallet;
     match list {
         // Asset transfers are asked for without those of nothing.
         ExplorerList::Transactions => tx.from == *wallet && tx.value != Units::ZERO,
-        ExplorerList::Tokens => tx.logs.iter().filter_map(receipts::transfer).any(is_own),
+        ExplorerList::Tokens => {
+            let tokens = tx.logs.iter().filter(|log| !repeats_native(log, chain));
+            tokens.filter_map(receipts::transfer).any(is_own)
+        }
         ExplorerList::Calls => {
             let is_inner = |one: &NativeMove| one.to == *wallet && one.from != tx.from;
             matches!(&tx.native, NativeFlows::Calls(moves) if moves.iter().any(is_inner))
@@ -100,7 +145,9 @@ mod tests {
             native: NativeFlows::Calls(vec![back]),
         };
         let transfer = is_listed.then_some(TokenTransfer { wallet: WALLET, is_logged: false });
-        let candidate = Candidate { transfer, ..Candidate::bare([1; 32], 9) };
+        let calls = Some(vec![back]);
+        let listed = (true, is_listed);
+        let candidate = Candidate { transfer, calls, listed, ..Candidate::bare([1; 32], 9) };
         FetchedTx { candidate, tx, fee: None }
     }
 
@@ -131,6 +178,44 @@ mod tests {
         assert!(!is_empty(&source, by, &[purchase(false, true)]).await);
     }
 
+    /// A token of three purchases that the list of tokens lacks, once and for good, and one of two.
+    #[tokio::test(start_paused = true)]
+    async fn rows_that_a_list_lacks_are_asked_for_again_and_a_missing_kind_is_never_believed() {
+        let bought = |tokens: &[bool]| {
+            let one = |(at, is_listed): (usize, &bool)| {
+                let mut one = purchase(*is_listed, true);
+                one.tx.hash = [u8::try_from(at).unwrap(); 32];
+                one
+            };
+            tokens.iter().enumerate().map(one).collect::<Vec<_>>()
+        };
+        for (way, tokens, expected) in [
+            (Way::Transfers, &[true, true][..], [false; 3]),
+            (Way::Transfers, &[true, false], [true, true, false]),
+            (Way::Explorer, &[false], [true, true, false]),
+            (Way::Transfers, &[false; 3], [true; 3]),
+            (Way::Logs, &[false; 3], [false; 3]),
+        ] {
+            let source = source("0x60");
+            assert!(!source.lacks_rows(&WALLET, way, &bought(tokens)), "it never had one");
+            source.inner.abilities.note_transfers(ExplorerList::ALL.into_iter());
+            let mut lacks = Vec::new();
+            for _ in 0..3 {
+                lacks.push(source.lacks_rows(&WALLET, way, &bought(tokens)));
+                tokio::time::advance(std::time::Duration::from_secs(10)).await;
+            }
+            assert_eq!(lacks, expected, "{way:?} {tokens:?}");
+        }
+        let source = source("0x60");
+        source.inner.abilities.note_transfers(ExplorerList::ALL.into_iter());
+        let mut alone = bought(&[true]);
+        alone[0].candidate.listed.0 = false;
+        assert!(source.lacks_rows(&WALLET, Way::Transfers, &alone));
+        (alone[0].candidate.listed.0, alone[0].candidate.calls) = (true, None);
+        assert!(source.lacks_rows(&WALLET, Way::Transfers, &alone));
+        assert!(!source.lacks_rows(&WALLET, Way::Explorer, &alone), "these are counted");
+    }
+
     /// Of each kind of asset transfers that the wallet has, some must have been listed.
     #[tokio::test(start_paused = true)]
     async fn asset_transfers_that_lack_a_kind_for_everyone_are_not_believed() {
@@ -155,14 +240,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_chunk_of_asset_transfers_that_lack_tokens_for_everyone_is_in_doubt() {
+    async fn a_chunk_of_asset_transfers_that_lack_tokens_is_in_doubt() {
         use ExplorerList::{Calls, Transactions};
-        for (listed, doubts) in
-            [(&[Transactions, Calls][..], Doubts::UNCONFIRMED), (&ExplorerList::ALL, Doubts::NONE)]
-        {
+        for (listed, is_listed, doubts) in [
+            (&[Transactions, Calls][..], true, Doubts::UNCONFIRMED),
+            (&ExplorerList::ALL, true, Doubts::NONE),
+            (&ExplorerList::ALL, false, Doubts::UNCONFIRMED),
+        ] {
             let source = source("0x60");
             source.inner.abilities.note_transfers(listed.iter().copied());
-            let FetchedTx { candidate, tx, .. } = purchase(true, true);
+            let FetchedTx { candidate, tx, .. } = purchase(is_listed, true);
             let (whole, time) = (Some(Box::new(tx)), Some(UnixSeconds(1)));
             let candidates = vec![Candidate { time, whole, ..candidate }];
             let proof = Proof::of(Way::Transfers);

@@ -91,7 +91,8 @@ impl EvmSource {
         given.fetched.retain(|one| one.tx.succeeded);
         self.add_native(&wallet, &mut given.fetched, &blocks, &options).await;
         let is_open = self.add_producers(&wallet, &mut given, &options).await
-            || self.has_empty_list((&wallet, high), proof.way, &given.fetched, &options).await;
+            || self.has_empty_list((&wallet, high), proof.way, &given.fetched, &options).await
+            || self.lacks_rows(&wallet, proof.way, &given.fetched);
         let is_refused = |one: &FetchedTx| one.tx.native == NativeFlows::Refused;
         // Without its payment a sale for native coin is not recognized, so such a read keeps a
         // doubt.
@@ -322,8 +323,8 @@ impl EvmSource {
     ) {
         let mut open = Vec::new();
         for FetchedTx { candidate, tx, fee } in &mut *fetched {
-            if let Some(calls) = candidate.calls.take() {
-                tx.native = NativeFlows::Calls(calls);
+            if let Some(calls) = &candidate.calls {
+                tx.native = NativeFlows::Calls(calls.clone());
             }
             if tx.native == NativeFlows::Unknown && self.may_trade(tx) {
                 let alone = blocks.get(&tx.block) == Some(&1);

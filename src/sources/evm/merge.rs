@@ -334,6 +334,7 @@ impl<L: Copy + Eq> Merge<L> {
                     index: sight.index,
                     time: sight.time,
                     whole: None,
+                    listed: (sight.outer.is_some(), sight.has_token),
                     sent: sight.is_sent(subject),
                     transfer: (sight.has_token && !sight.failed).then_some(shown),
                     calls: calls_until

@@ -136,7 +136,8 @@ fn candidate(
     // Not the wallet's own transaction: it came through a known contract.
     let (index, sent) = (Some(index), Some(true));
     let transfer = Some(TokenTransfer { wallet: *wallet, is_logged: true });
-    Some(Ok(Candidate { hash, block, index, time, whole, calls, sent, transfer }))
+    let listed = (false, false);
+    Some(Ok(Candidate { hash, block, index, time, whole, calls, sent, transfer, listed }))
 }
 
 fn whole(tx: &Tx, logs: Vec<PlacedLog>, block: Height) -> Transaction {
