@@ -57,6 +57,8 @@ pub(super) struct ExplorerLister {
     lags: u32,
     /// Consecutive refusals of the list of calls.
     refusals: u32,
+    /// The index may mark transactions as failed that did not.
+    doubts_failures: bool,
     /// Compares with the sent count, if the chain has one.
     witness: Option<SentWitness>,
     is_counted: bool,
@@ -87,6 +89,7 @@ impl ExplorerLister {
             avoid: None,
             lags: 0,
             refusals: 0,
+            doubts_failures: false,
             is_counted: false,
             top: BTreeSet::new(),
             is_top_checked: false,
@@ -334,7 +337,9 @@ impl ExplorerLister {
         let is_whole = ask.confirms_end || (count < asked && self.page_sizes.gives_more(of, count));
         self.page_sizes.note(of, &page);
         self.client.abilities.note_page(of, &page);
-        if !self.client.abilities.shows_success(endpoint) {
+        let shows_success = self.client.abilities.shows_success(endpoint);
+        self.doubts_failures |= !shows_success || merge::are_all_failed(&page);
+        if self.doubts_failures {
             merge::doubt_failures(&mut page);
         }
         if list == ExplorerList::Calls {

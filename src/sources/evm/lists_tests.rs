@@ -10,6 +10,8 @@ use super::alchemy::AlchemyLister;
 use super::busy_fault::BusyFault;
 use super::discovery::{Candidate, Discovery, Window};
 use super::explorer::ExplorerLister;
+use super::explorer_wire::ExplorerList;
+use super::list_row::{ListRow, What, bare_row};
 use super::lister::Lister;
 use super::lists_model::{Model, ModelTx, POOL, ROUTER, SETTLEMENT, WALLET, Ways, subject};
 use super::portal::PortalLister;
@@ -574,5 +576,19 @@ async fn an_index_that_marks_all_transactions_as_failed_is_not_believed() {
         let windows = read_all(Discovery::Explorer, &model, 50).await;
         let found: usize = windows.iter().map(|window| window.found.len()).sum();
         assert_eq!(found, usize::from(busy_failed));
+    }
+}
+
+/// It has shown that others of this wallet did not fail; a page of failures alone is asked about.
+#[tokio::test(start_paused = true)]
+async fn an_index_that_comes_to_mark_all_transactions_as_failed_is_not_believed() {
+    for (blocks, expected) in [(&[10_u64][..], 0), (&[10, 20], 2)] {
+        let model = model(&world(Failed, blocks.iter().copied()), 100, Ways::default());
+        let what = What::Outer { from: WALLET, to: None, value: Units::ZERO, selector: None };
+        let shown = [ListRow { what, ..bare_row(5, 1) }];
+        model.abilities.note_page((EndpointId(0), ExplorerList::Transactions), &shown);
+        let windows = read_all(Discovery::Explorer, &model, 50).await;
+        let found: usize = windows.iter().map(|window| window.found.len()).sum();
+        assert_eq!(found, expected);
     }
 }

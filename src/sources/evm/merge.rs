@@ -56,6 +56,12 @@ fn contains_all(all: &ByHash<'_>, part: &ByHash<'_>) -> bool {
     })
 }
 
+/// Whether a page has several transactions of the wallet and marks each as failed.
+pub(super) fn are_all_failed(page: &[ListRow]) -> bool {
+    let failed = page.iter().filter(|row| row.what == What::Failed).count();
+    failed > 1 && !page.iter().any(|row| matches!(row.what, What::Outer { .. }))
+}
+
 /// Leaves open which transactions failed.
 pub(super) fn doubt_failures(page: &mut [ListRow]) {
     for row in page.iter_mut().filter(|row| row.what == What::Failed) {
