@@ -6,11 +6,16 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
+use tokio::time::Instant;
 
 use super::transport::{HttpMethod, Request, Response, Transport, TransportError};
 
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(5);
 const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(60);
+/// A body of a named length that comes at less than this pace, and so not in time, is given up.
+const STALLED_BYTES_PER_SECOND: u128 = 256;
+/// Since its first byte: a connection begins slowly.
+const STALLED_AFTER: Duration = Duration::from_secs(2);
 
 /// HTTP and HTTPS; the client follows no redirect.
 #[derive(Debug, Clone)]
@@ -71,7 +76,11 @@ impl HttpTransport {
         for (name, value) in &request.headers {
             ask = ask.header(name, value.expose());
         }
+        let began = Instant::now();
         let mut response = ask.send().await.map_err(failure)?;
+        let first_byte = Instant::now();
+        let left = request.timeout.saturating_sub(began.elapsed());
+        let length = response.content_length().and_then(|length| usize::try_from(length).ok());
         let status = response.status().as_u16();
         let retry_after = response.headers().get(reqwest::header::RETRY_AFTER);
         let retry_after = retry_after.and_then(|v| v.to_str().ok()).map(str::to_owned);
@@ -81,6 +90,10 @@ impl HttpTransport {
                 return Err(TransportError::TooLarge { bytes_max: request.body_bytes_max });
             }
             body.extend_from_slice(&part);
+            let rest = length.map_or(0, |length| length.saturating_sub(body.len()));
+            if is_stalled((body.len(), rest), first_byte.elapsed(), left) {
+                return Err(TransportError::Broken("its body comes too slowly".to_owned()));
+            }
         }
         Ok(Response { status, retry_after, body: Bytes::from(body) })
     }
@@ -90,6 +103,15 @@ impl Transport for HttpTransport {
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
         Box::pin(self.exchange(request))
     }
+}
+
+/// Whether the `rest` of a body, at the pace of what has come, does not come in the time that is
+/// `left` of its first byte's.
+fn is_stalled((came, rest): (usize, usize), since: Duration, left: Duration) -> bool {
+    let (came, rest) = (came.try_into().unwrap_or(u128::MAX), rest.try_into().unwrap_or(0));
+    let is_slow = came * 1_000 < STALLED_BYTES_PER_SECOND * since.as_millis();
+    let needed = rest * since.as_millis();
+    since >= STALLED_AFTER && is_slow && needed > came * left.saturating_sub(since).as_millis()
 }
 
 fn built_in_roots() -> rustls::RootCertStore {
@@ -106,4 +128,23 @@ fn failure(error: reqwest::Error) -> TransportError {
     let text = causes.last().map(ToString::to_string).filter(|text| !text.is_empty());
     let text = text.unwrap_or_else(|| "request failed".to_owned());
     if error.is_connect() { TransportError::Connect(text) } else { TransportError::Broken(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_that_cannot_come_in_time_is_given_up() {
+        let (second, left) = (Duration::from_secs(1), Duration::from_secs(20));
+        // A byte a second, of a long body, of one that ends in time, and of unknown length.
+        assert!(!is_stalled((1, 5_000), second, left));
+        assert!(is_stalled((2, 5_000), second * 2, left));
+        assert!(!is_stalled((2, 18), second * 2, left));
+        assert!(is_stalled((2, 19), second * 2, left));
+        assert!(!is_stalled((2, 0), second * 2, left));
+        // A slow link gives what it can: a smaller batch may fit.
+        assert!(!is_stalled((512, 1 << 20), second * 2, left));
+        assert!(is_stalled((511, 1 << 20), second * 2, left));
+    }
 }
