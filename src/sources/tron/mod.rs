@@ -210,6 +210,10 @@ impl TronSource {
     }
 }
 
+const LOGS: &str = "eth_getLogs";
+/// EIP-1474.
+const LIMIT_EXCEEDED: i64 = -32_005;
+
 /// A node's JSON-RPC, next to its HTTP API.
 struct RpcAsker {
     pool: Pool,
@@ -217,22 +221,40 @@ struct RpcAsker {
     read: fn(u16, &[u8]) -> ReplyClass,
 }
 
+/// Whether an error in place of all answers may be that of their number.
+fn is_of_batch(code: i64, message: &str) -> bool {
+    code == LIMIT_EXCEEDED || wire::is_too_wide(code, message)
+}
+
 impl RpcAsker {
     /// Makes many calls in one request, or in several at one endpoint if it allows fewer calls per
-    /// second; each call has its own answer.
+    /// second or request; each call has its own answer.
     async fn ask(
         &self,
         name: &'static str,
         calls: &[Call],
         options: &CallOptions,
     ) -> Result<(Vec<CallOutcome>, EndpointId)> {
-        let (first, rest) = calls.split_at(self.pool.calls_at_once().min(calls.len()));
-        let (mut answers, endpoint) = self.ask_at_once(name, first, options).await?;
-        let options = CallOptions { on: Some(endpoint), ..options.clone() };
-        for part in rest.chunks(first.len().max(1)) {
-            answers.extend(self.ask_at_once(name, part, &options).await?.0);
+        let (mut answers, mut options) = (Vec::with_capacity(calls.len()), options.clone());
+        let mut most = self.pool.calls_at_once().max(1);
+        while let Some(part) = calls.get(answers.len()..).and_then(|rest| rest.chunks(most).next())
+        {
+            match self.ask_at_once(name, part, &options).await {
+                Ok((more, endpoint)) => {
+                    answers.extend(more);
+                    options.on = Some(endpoint);
+                }
+                // One error in place of all answers: it may take fewer calls. Searches have ranges,
+                // which are split where they are made.
+                Err(UpstreamError::Rpc { code, message, .. })
+                    if part.len() > 1 && name != LOGS && is_of_batch(code, &message) =>
+                {
+                    most = part.len() / 2;
+                }
+                Err(error) => return Err(error),
+            }
         }
-        Ok((answers, endpoint))
+        options.on.map(|endpoint| (answers, endpoint)).ok_or(UpstreamError::NoEndpoint)
     }
 
     /// Answers that do not match the calls do not count: the calls are made again, at another

@@ -286,6 +286,8 @@ impl Asset {
 
 #[cfg(test)]
 mod tests {
+    use super::super::TronLimits;
+    use super::super::fake::{self, ScriptedNodes, options};
     use super::*;
 
     #[test]
@@ -298,6 +300,26 @@ mod tests {
         assert_eq!(abi::symbol(&constant(answer.as_bytes()).unwrap()).as_deref(), Some("USDT"));
         let six = format!(r#"{{"constant_result":["{:064x}"]}}"#, 6);
         assert_eq!(abi::decimals(&constant(six.as_bytes()).unwrap()), Some(6));
+    }
+
+    /// java-tron's limit of a request, by one error in place of all answers.
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_that_is_refused_as_a_whole_is_made_of_fewer_calls() {
+        for (code, message) in [(-32005, "limit exceeded"), (-32005, "Batch size 9 exceeds 2")] {
+            let nodes = ScriptedNodes::new(move |(_, _, body)| match body.as_array() {
+                Some(calls) if calls.len() <= 2 => {
+                    fake::rpc(body, |_, _| json!(format!("0x{:064x}", 6)))
+                }
+                _ => {
+                    let error = json!({"code": code, "message": message});
+                    (200, json!({"jsonrpc": "2.0", "id": null, "error": error}))
+                }
+            });
+            let source = fake::source(&["one"], &nodes, TronLimits::default());
+            let mints = [1, 2, 3].map(|number| Address::Tron([number; 20]));
+            let (fields, _) = source.contracts(&mints, &options()).await.unwrap();
+            assert!(fields.len() == 3 && nodes.count("jsonrpc") > 3, "{message}");
+        }
     }
 
     #[test]
