@@ -3,6 +3,7 @@
 
 mod evm_view;
 mod explain;
+mod inner_calls;
 mod native;
 mod payout;
 mod raw;
@@ -10,6 +11,7 @@ mod transaction;
 mod wire;
 
 pub use explain::explain;
+pub(crate) use inner_calls::{lacks_calls, may_lack_calls};
 pub use raw::{RawError, asset, parse};
 pub use transaction::{Asset, AssetMove, ExchangeId, NativeTrade, Transaction};
 pub use wire::account;

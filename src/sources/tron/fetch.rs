@@ -5,8 +5,8 @@ use serde_json::json;
 use super::TronSource;
 use super::seen::{FAILED_ANSWERS, SeenTx, SentTx, TxPurpose};
 use super::wire::{self, Unreadable};
-use crate::decode::evm::{Account, NativeFlows, Word, hides_payment};
-use crate::decode::tron::{ExchangeId, Transaction, parse};
+use crate::decode::evm::{Account, NativeFlows, Word};
+use crate::decode::tron::{ExchangeId, Transaction, lacks_calls, parse};
 use crate::domain::{Height, lock};
 use crate::rpc::{CallOptions, EndpointId, Result, UpstreamError, unless_final};
 use crate::sources::chunk::{FoundTx, RawTx};
@@ -54,15 +54,6 @@ pub(super) fn want_sent(seen: &SeenTx, sent: &SentTx) -> bool {
         TxPurpose::NativeTrade => sent.is_wallets,
     };
     wanted && !sent.has_failed()
-}
-
-/// Whether inner calls name each contract with an event: one that they do not name ran in a call that
-/// they lack. Nodes write the address of an event without its first byte.
-fn names_all(info: &[u8], tx: &Transaction) -> bool {
-    let Some(called) = tx.call.to else { return true };
-    let text = String::from_utf8_lossy(info).to_ascii_lowercase();
-    let mut others = tx.call.logs.iter().map(|log| log.address).filter(|by| *by != called);
-    others.all(|by| text.contains(&format!("\"41{}\"", hex::encode(by))))
 }
 
 impl TronSource {
@@ -186,9 +177,7 @@ impl TronSource {
             return Ok(Fetched::Failed(Box::new(tx)));
         }
         let wrapped = &self.inner.references.wrapped;
-        if let NativeFlows::Calls(moves) = &tx.call.native
-            && (hides_payment(&tx.call, moves, wrapped) || !names_all(info, &tx))
-        {
+        if lacks_calls(info, &tx, wrapped) {
             tx.call.native = NativeFlows::Unknown;
         }
         if let Some(exchange) = tx.unresolved_exchange() {
@@ -248,7 +237,7 @@ pub(super) mod tests {
     use super::super::fake::{self, ScriptedNodes, options};
     use super::super::info_answers::has_internal;
     use super::*;
-    use crate::domain::Address;
+    use crate::domain::{Address, Doubts};
 
     pub(in super::super) const WALLET: Account = [7; 20];
     pub(in super::super) const ID: Word = [1; 32];
@@ -348,7 +337,7 @@ pub(super) mod tests {
 
     pub(in super::super) const TOKEN: &str = "41eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee";
     const CALLED: &str = "41dddddddddddddddddddddddddddddddddddddddd";
-    const POOL: Account = [8; 20];
+    pub(in super::super) const POOL: Account = [8; 20];
     pub(in super::super) const HOSTS: [&str; 2] = ["one", "other"];
 
     /// Infos by the number of earlier queries, and by host.
@@ -370,7 +359,7 @@ pub(super) mod tests {
         *tx
     }
 
-    fn transfer(contract: &str, from: Account, to: Account) -> Value {
+    pub(in super::super) fn transfer(contract: &str, from: Account, to: Account) -> Value {
         let word = |account: Account| format!("{:0>64}", hex::encode(account));
         let topic = "ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
         json!({"address": contract, "topics": [topic, word(from), word(to)],
@@ -439,15 +428,18 @@ pub(super) mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_endpoint_that_gave_internal_transactions_is_asked_for_them_again() {
         // There are eleven transactions; only the second answers for the first and for the last one
-        // have internal transactions. Eight in a row take four answers, the next ones two.
-        let nodes = info_nodes(|asked, _| sale(TOKEN, asked == 1 || asked == 37));
+        // have internal transactions. Eight in a row take eight answers, the next ones two.
+        let nodes = info_nodes(|asked, _| sale(TOKEN, asked == 1 || asked == 69));
         let source = fake::source(&["one"], &nodes, TronLimits::default());
         for at in 0..11 {
-            let has = has_internal(&given(&source, &listed(&["SUCCESS"])).await);
-            assert_eq!(has, at == 0 || at == 10, "{at}");
+            let tx = given(&source, &listed(&["SUCCESS"])).await;
+            assert_eq!(has_internal(&tx), at == 0 || at == 10, "{at}");
+            // One that lacks them next to others that have them is in doubt.
+            let is_doubtful = source.doubts_of_calls(&[tx]) == Doubts::UNCONFIRMED;
+            assert_eq!(is_doubtful, (1..8).contains(&at), "{at}");
             sleep(Duration::from_secs(5)).await;
         }
-        assert_eq!(nodes.count("infobyid"), 2 + 8 * 4 + 2 * 2);
+        assert_eq!(nodes.count("infobyid"), 2 + 8 * 8 + 2 * 2);
     }
 
     /// A trade without its other asset has no row.

@@ -8,17 +8,19 @@ use tokio::time::Instant;
 use super::TronLimits;
 use super::offer::show_absence;
 use super::seen::{SeenTx, TxPurpose};
-use crate::decode::evm::{Account, Log, NativeFlows};
-use crate::decode::tron::Transaction;
+use crate::decode::evm::{Account, Log, NativeFlows, NativeMove};
+use crate::decode::tron::{Transaction, may_lack_calls};
 use crate::domain::Height;
 use crate::rpc::EndpointId;
 use crate::sources::spaced::SpacedAnswers;
 
 /// Infos without a transfer that the list shows, after which the transaction counts as having none.
 const CUT_ANSWERS: u32 = 2;
+/// Infos whose last inner calls may be missing, after which they count as whole.
+const UNENDED_ANSWERS: u32 = 3;
 /// More answers of an endpoint that has returned internal transactions, where one lacks them: other
 /// servers behind its address may keep them.
-const MORE_ANSWERS: u32 = 3;
+const MORE_ANSWERS: u32 = 7;
 /// Transactions in a row for which these have none, after which one more answer is enough: none of
 /// its servers keeps those of the blocks that are being read.
 const BARE_MAX: u32 = 8;
@@ -35,29 +37,50 @@ struct Giver {
     has_given: bool,
     /// Answers without internal transactions although there are some.
     lacked: SpacedAnswers,
-    /// Transactions in a row for which all answers lacked them.
+    /// Transactions in a row for which all answers lacked them, and the highest block of them.
     bare: u32,
+    bare_top: Height,
+    /// Up to this block none of its servers keeps any.
+    none_to: Option<Height>,
+}
+
+impl Giver {
+    /// Whether it gives internal transactions of this block's age.
+    fn keeps(&self, block: Height) -> bool {
+        self.has_given && self.none_to.is_none_or(|top| block > top)
+    }
 }
 
 impl InternalGivers {
-    pub(super) fn note(&mut self, id: EndpointId, has_given: bool, limits: &TronLimits) {
+    /// `given`: the block of the transaction whose internal ones it returned.
+    pub(super) fn note(&mut self, id: EndpointId, given: Option<Height>, limits: &TronLimits) {
         let giver = self.by.entry(id).or_default();
-        giver.has_given |= has_given;
-        if has_given {
-            giver.bare = 0;
+        giver.has_given |= given.is_some();
+        if let Some(block) = given {
+            (giver.bare, giver.bare_top) = (0, 0);
+            giver.none_to = giver.none_to.filter(|top| block > *top);
         } else {
             giver.lacked.note(Instant::now(), limits.lists_refusal_spacing);
         }
     }
 
     /// How many more answers to take from an endpoint.
-    pub(super) fn more_answers(&self, id: EndpointId) -> u32 {
-        let may_differ = |giver: &Giver| giver.has_given && giver.bare < BARE_MAX;
+    pub(super) fn more_answers(&self, id: EndpointId, block: Height) -> u32 {
+        let may_differ = |giver: &Giver| giver.keeps(block);
         if self.by.get(&id).is_some_and(may_differ) { MORE_ANSWERS } else { 1 }
     }
 
-    pub(super) fn note_bare(&mut self, id: EndpointId) {
-        self.by.entry(id).or_default().bare += 1;
+    /// Whether some endpoint keeps those of this block, so that answers without them are false.
+    pub(super) fn keep(&self, block: Height) -> bool {
+        self.by.values().any(|giver| giver.keeps(block))
+    }
+
+    pub(super) fn note_bare(&mut self, id: EndpointId, block: Height) {
+        let giver = self.by.entry(id).or_default();
+        (giver.bare, giver.bare_top) = (giver.bare + 1, giver.bare_top.max(block));
+        if giver.bare >= BARE_MAX {
+            giver.none_to = giver.none_to.max(Some(giver.bare_top));
+        }
     }
 
     pub(super) fn may_give(&self, id: EndpointId, limits: &TronLimits) -> bool {
@@ -78,6 +101,8 @@ struct InfoQuality {
     sides: bool,
     /// The info has inner calls, or none are proved to exist.
     calls: bool,
+    /// Nothing suggests that its last calls are missing.
+    ending: bool,
 }
 
 #[derive(Debug)]
@@ -85,21 +110,32 @@ pub(super) struct InfoAnswers<'a> {
     wallet: &'a Account,
     seen: &'a SeenTx,
     kind: TxPurpose,
+    /// The contract of wrapped TRX.
+    wrapped: Account,
     best: Option<(InfoQuality, Box<Transaction>)>,
     cut: u32,
+    /// Answers with inner calls of which the last ones may be missing.
+    unended: u32,
     /// An endpoint that may have inner calls failed.
     pub(super) is_refused: bool,
 }
 
 impl<'a> InfoAnswers<'a> {
-    pub(super) fn new(wallet: &'a Account, seen: &'a SeenTx, kind: TxPurpose) -> Self {
-        Self { wallet, seen, kind, best: None, cut: 0, is_refused: false }
+    pub(super) fn new(
+        (wallet, seen): (&'a Account, &'a SeenTx),
+        kind: TxPurpose,
+        wrapped: Account,
+    ) -> Self {
+        let (best, cut, unended, is_refused) = (None, 0, 0, false);
+        Self { wallet, seen, kind, wrapped, best, cut, unended, is_refused }
     }
 
     pub(super) fn add(&mut self, tx: Box<Transaction>) {
         let calls = has_internal(&tx) || !self.is_inner_call_proven(&tx);
-        let shown = InfoQuality { sides: self.shows_sides(&tx), calls };
+        let ending = !(self.lacks_listed(&tx) || may_lack_calls(&tx, self.wallet, &self.wrapped));
+        let shown = InfoQuality { sides: self.shows_sides(&tx), calls, ending };
         self.cut += u32::from(!shown.sides);
+        self.unended += u32::from(!shown.ending);
         if self.best.as_ref().is_none_or(|(best, _)| shown > *best) {
             self.best = Some((shown, tx));
         }
@@ -125,7 +161,21 @@ impl<'a> InfoAnswers<'a> {
     }
 
     pub(super) fn lacks_calls(&self) -> bool {
-        self.best.as_ref().is_some_and(|(shown, _)| !shown.calls)
+        let lacks =
+            |shown: &InfoQuality| !shown.calls || !shown.ending && self.unended < UNENDED_ANSWERS;
+        self.best.as_ref().is_some_and(|(shown, _)| lacks(shown))
+    }
+
+    /// Whether no inner call names the wallet, as its list does.
+    fn lacks_listed(&self, tx: &Transaction) -> bool {
+        let NativeFlows::Calls(moves) = &tx.call.native else { return false };
+        let names = |one: &NativeMove| [one.from, one.to].contains(self.wallet);
+        self.is_listed_inside() && !moves.iter().any(names)
+    }
+
+    /// The recipient's list shows a plain payment without any inner call.
+    fn is_listed_inside(&self) -> bool {
+        self.seen.inner && self.kind != TxPurpose::Plain
     }
 
     /// In a standard transfer, topic 1 is the sender and topic 2 the recipient.
@@ -140,8 +190,7 @@ impl<'a> InfoAnswers<'a> {
 
     /// Whether the list, or an event of another contract than the called one, proves an inner call.
     pub(super) fn is_inner_call_proven(&self, tx: &Transaction) -> bool {
-        // The recipient's list shows a plain payment without any inner call.
-        let by_list = self.seen.inner && self.kind != TxPurpose::Plain;
+        let by_list = self.is_listed_inside();
         let is_others = |called| tx.call.logs.iter().any(|log| log.address != called);
         by_list || tx.call.to.is_some_and(is_others)
     }

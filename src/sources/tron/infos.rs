@@ -29,7 +29,8 @@ impl TronSource {
         (wallet, seen): (&Account, &SeenTx),
         options: &CallOptions,
     ) -> Result<Fetched> {
-        let mut answers = InfoAnswers::new(wallet, seen, sent.kind);
+        let mut answers =
+            InfoAnswers::new((wallet, seen), sent.kind, self.inner.references.wrapped);
         let mut any = options.clone();
         while !answers.is_settled() {
             let (tx, by) = match self.confirmed_info(id, sent, (wallet, seen), &any).await? {
@@ -49,6 +50,9 @@ impl TronSource {
             }
             self.ask_giver(on, &mut answers, (id, sent, (wallet, seen)), options).await;
         }
+        // Where such answers are the exception, they are false.
+        let is_kept = |block| lock(&self.inner.internal_givers).keep(block);
+        answers.is_refused |= answers.block().is_some_and(is_kept);
         Ok(answers.into_best().map_or(Fetched::Missing, Fetched::Transaction))
     }
 
@@ -60,7 +64,8 @@ impl TronSource {
         (id, sent, of): (Word, &SentTx, (&Account, &SeenTx)),
         options: &CallOptions,
     ) {
-        let most = lock(&self.inner.internal_givers).more_answers(on);
+        let block = answers.block().unwrap_or_default();
+        let most = lock(&self.inner.internal_givers).more_answers(on, block);
         for _ in 0..most {
             match self.info_on(id, sent, of, &options.first_on(on)).await {
                 Ok(Some(tx)) => self.add_info(answers, tx, on),
@@ -73,7 +78,7 @@ impl TronSource {
                         Ok(_) => self.is_far_above(on, answers.block(), options).await,
                     };
                     if has_none {
-                        lock(&self.inner.internal_givers).note(on, false, &self.inner.limits);
+                        lock(&self.inner.internal_givers).note(on, None, &self.inner.limits);
                     }
                     return;
                 }
@@ -82,7 +87,7 @@ impl TronSource {
                 return;
             }
         }
-        lock(&self.inner.internal_givers).note_bare(on);
+        lock(&self.inner.internal_givers).note_bare(on, block);
     }
 
     pub(super) fn add_info(
@@ -93,7 +98,8 @@ impl TronSource {
     ) {
         if has_internal(&tx) || answers.is_inner_call_proven(&tx) {
             let mut givers = lock(&self.inner.internal_givers);
-            givers.note(by, has_internal(&tx), &self.inner.limits);
+            let given = has_internal(&tx).then_some(tx.call.block);
+            givers.note(by, given, &self.inner.limits);
         }
         answers.add(tx);
     }
@@ -162,7 +168,9 @@ mod tests {
 
     use super::super::TronLimits;
     use super::super::fake::{self, ScriptedNodes, options};
-    use super::super::fetch::tests::{HOSTS, ID, TOKEN, WALLET, given, info_nodes, listed, sale};
+    use super::super::fetch::tests::{
+        HOSTS, ID, POOL, TOKEN, WALLET, given, info_nodes, listed, sale, transfer,
+    };
     use super::*;
     use crate::decode::evm::WITHDRAWAL;
 
@@ -210,8 +218,8 @@ mod tests {
         for _ in 0..13 {
             given(&source, &listed(&["SUCCESS"])).await;
         }
-        // One with them, eight of four answers, four of two.
-        assert_eq!(nodes.count("infobyid"), 1 + 8 * 4 + 4 * 2);
+        // One with them, eight of eight answers, four of two.
+        assert_eq!(nodes.count("infobyid"), 1 + 8 * 8 + 4 * 2);
     }
 
     /// WTRX pays out by an inner call what it changes back.
@@ -255,6 +263,41 @@ mod tests {
             let source = fake::source(&HOSTS[..1], &nodes, TronLimits::default());
             let tx = given(&source, &listed(&["SUCCESS"])).await;
             assert_eq!(has_internal(&tx), is_known, "{cut}");
+        }
+    }
+
+    /// The payment comes behind the last contract with an event.
+    #[tokio::test(start_paused = true)]
+    async fn inner_calls_that_lack_the_payment_are_asked_for_again() {
+        for (cut, asked, is_paid) in [(0, 1, true), (1, 2, true), (2, 3, true), (3, 3, false)] {
+            let nodes = info_nodes(move |at, _| {
+                let mut sale = sale(TOKEN, true);
+                let inner = sale["internal_transactions"].as_array_mut().unwrap();
+                let mut call = inner[0].clone();
+                call["transferTo_address"] = TOKEN.into();
+                inner.insert(0, call);
+                inner.truncate(if at < cut { 1 } else { 2 });
+                sale
+            });
+            let source = fake::source(&HOSTS[..1], &nodes, TronLimits::default());
+            let NativeFlows::Calls(moves) = given(&source, &listed(&["SUCCESS"])).await.call.native
+            else {
+                panic!("{cut}")
+            };
+            assert_eq!(moves.iter().any(|one| one.to == WALLET), is_paid, "{cut}");
+            assert_eq!(nodes.count("infobyid"), asked, "{cut}");
+        }
+        // Tokens came, by an inner call that the list shows.
+        let nodes = info_nodes(|_, _| {
+            let mut swap = sale(TOKEN, true);
+            swap["log"].as_array_mut().unwrap().push(transfer(TOKEN, POOL, WALLET));
+            swap["internal_transactions"][0]["transferTo_address"] = TOKEN.into();
+            swap
+        });
+        let source = fake::source(&HOSTS[..1], &nodes, TronLimits::default());
+        for (inner, asked) in [(false, 1), (true, 4)] {
+            given(&source, &SeenTx { inner, ..listed(&["SUCCESS"]) }).await;
+            assert_eq!(nodes.count("infobyid"), asked);
         }
     }
 

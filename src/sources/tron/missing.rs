@@ -83,6 +83,7 @@ impl TronSource {
         let (mut tries, mut failures, mut own) =
             (0, 0, OwnFailure::new(options, self.inner.pool.retries_max()));
         let (mut answers, mut givers) = (None::<InfoAnswers<'_>>, self.internal_givers());
+        let wrapped = self.inner.references.wrapped;
         while tries < TRIES {
             search.options.fails_soon = own.options().fails_soon;
             tries += 1;
@@ -103,7 +104,7 @@ impl TronSource {
             match fetched {
                 Fetched::Missing => {}
                 Fetched::Transaction(tx) => {
-                    let new = || InfoAnswers::new(wallet, seen, kind);
+                    let new = || InfoAnswers::new((wallet, seen), kind, wrapped);
                     let answers = answers.get_or_insert_with(new);
                     self.add_info(answers, tx, by);
                     // Inner calls that it lacks may come from an endpoint that has not answered.
