@@ -80,6 +80,8 @@ fn a_reply_is_whole_where_it_holds_what_nodes_record() {
     for (log, whole) in [(true, false), (false, true)] {
         let mut empty = bought().json();
         empty["meta"]["innerInstructions"] = json!([]);
+        // Else balances show that some call is missing.
+        empty["meta"]["postTokenBalances"] = empty["meta"]["preTokenBalances"].clone();
         if !log {
             let lines = empty["meta"]["logMessages"].as_array_mut().unwrap();
             lines.retain(|line| line.as_str().unwrap().ends_with("invoke [1]"));

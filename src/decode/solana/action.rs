@@ -91,7 +91,7 @@ impl Action {
     }
 }
 
-fn is_token_program(program: &AccountKey) -> bool {
+pub(super) fn is_token_program(program: &AccountKey) -> bool {
     *program == TOKEN_PROGRAM || *program == TOKEN_2022_PROGRAM
 }
 

@@ -27,6 +27,7 @@ mod action;
 mod balances;
 mod base58;
 mod call_log;
+mod consistency;
 mod events;
 mod explain;
 mod frames;

@@ -115,8 +115,8 @@ impl Transaction {
                 && token.after.is_some() == token.owner_after.is_some()
         };
         let has_lists = self.slot < LISTS_FROM || self.has_all_lists;
-        let is_owned = self.slot < OWNERS_FROM || self.tokens.iter().all(has_owners);
-        self.failed || has_lists && is_owned
+        let is_owned = || self.tokens.iter().all(has_owners) && self.is_consistent();
+        self.failed || has_lists && (self.slot < OWNERS_FROM || is_owned())
     }
 
     /// Whether an address is among the accounts of the transaction.
@@ -152,6 +152,15 @@ impl Transaction {
             })
             .filter_map(|token| self.key(token.account).copied())
             .collect()
+    }
+
+    /// All token accounts of this transaction, with their balances before and after in base units.
+    pub(crate) fn token_balances(
+        &self,
+    ) -> impl Iterator<Item = ([u8; 32], [Option<u64>; 2])> + use<'_> {
+        let of =
+            |token: &TokenAccount| Some((*self.key(token.account)?, [token.before, token.after]));
+        self.tokens.iter().filter_map(of)
     }
 
     /// The owner's token accounts after this transaction, without wrapped SOL, each with its

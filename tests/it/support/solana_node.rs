@@ -185,7 +185,10 @@ impl Placed {
         };
         let held: Vec<Value> = self.holds.iter().map(held).collect();
         tokens.extend(held.clone());
-        let lamports = vec![0; keys.len()];
+        let after = vec![0; keys.len()];
+        // The first key pays the fee.
+        let mut before = after.clone();
+        before[0] = 5_000;
         json!({
             "slot": self.slot,
             "blockTime": self.has_time.then_some(1_600_000_000 + self.slot),
@@ -194,7 +197,7 @@ impl Placed {
                 "accountKeys": keys, "instructions": instructions, "recentBlockhash": text([9; 32]),
                 "header": {"numRequiredSignatures": 1, "numReadonlySignedAccounts": 0,
                            "numReadonlyUnsignedAccounts": 0}}},
-            "meta": {"err": null, "fee": 5000, "preBalances": lamports, "postBalances": lamports,
+            "meta": {"err": null, "fee": 5000, "preBalances": before, "postBalances": after,
                      "preTokenBalances": tokens, "postTokenBalances": held,
                      "innerInstructions": [], "logMessages": []},
         })
