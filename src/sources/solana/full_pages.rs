@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::SolanaSource;
 use super::index_reach::{FULL_PAGES as METHOD, IndexedList};
+use super::list::Entry;
 use super::timeline::Timed;
 use crate::decode::solana as decoder;
 use crate::domain::{Address, Height, TxId, lock};
@@ -286,7 +287,7 @@ impl SolanaSource {
         let bad = |what| self.malformed(by, what);
         let reply: Reply<'_> = serde_json::from_str(answer.result.get())
             .map_err(|_| bad("getTransactionsForAddress gave no page"))?;
-        let mut txs = Vec::with_capacity(reply.data.len());
+        let (mut txs, mut failed) = (Vec::with_capacity(reply.data.len()), Vec::new());
         for raw in reply.data {
             let tx = decoder::parse(raw.get().as_bytes())
                 .map_err(|_| bad("getTransactionsForAddress gave no transaction"))?;
@@ -295,6 +296,8 @@ impl SolanaSource {
                 return Err(bad("getTransactionsForAddress ignores the range of slots"));
             }
             if tx.failed() {
+                let entry = |id| Entry { slot: tx.slot(), id, time: None, failed: Some(true) };
+                failed.extend(tx.id().map(entry));
                 continue;
             }
             if !tx.is_whole() {
@@ -306,6 +309,9 @@ impl SolanaSource {
             let time = self.time_of(tx.slot(), tx.block_time(), options).await?;
             let time = time.ok_or_else(|| bad("a block without a time"))?;
             txs.push((Box::new(tx), time));
+        }
+        if !self.not_failed(&failed, options).await.is_empty() {
+            return Err(bad("getTransactionsForAddress gives transactions as failed that did not"));
         }
         let lowest = txs.iter().map(|(tx, _)| tx.slot()).min();
         let is_deep = lowest.is_some_and(|low| self.have_pages_passed(low, options.without));

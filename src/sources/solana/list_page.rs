@@ -1,7 +1,7 @@
 //! Pure: a page of a list of signatures, from one answer or joined from two.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::list::Entry;
 use crate::domain::{Height, TxId};
@@ -42,7 +42,8 @@ impl ListPage {
         Some(self.entries.last()?.slot)
     }
 
-    /// The union of two answers to one page, as far down as both reach. An answer that does not
+    /// The union of two answers to one page, as far down as both reach. A transaction that only one of
+    /// them marks as failed is asked for. An answer that does not
     /// reach below the list's lowest slot, or is not in order, is ignored in favour of the other
     /// one: a node that keeps no more must not hide what follows. The last entries of a slot are in
     /// the order of one answer.
@@ -56,9 +57,15 @@ impl ListPage {
         };
         let is_lower = other.end().is_some_and(|end| self.end().is_none_or(|own| end < own));
         let by = if is_lower { other.by } else { self.by };
-        let known: HashSet<TxId> = self.entries.iter().map(|entry| entry.id).collect();
-        let more = other.entries.into_iter().filter(|entry| !known.contains(&entry.id));
-        let mut entries: Vec<Entry> = more.chain(self.entries).collect();
+        let known: HashMap<TxId, Option<bool>> =
+            other.entries.iter().map(|entry| (entry.id, entry.failed)).collect();
+        let own: HashSet<TxId> = self.entries.iter().map(|entry| entry.id).collect();
+        let settled = |entry: Entry| {
+            let is_settled = known.get(&entry.id).is_none_or(|failed| *failed == entry.failed);
+            Entry { failed: entry.failed.filter(|_| is_settled), ..entry }
+        };
+        let more = other.entries.into_iter().filter(|entry| !own.contains(&entry.id));
+        let mut entries: Vec<Entry> = more.chain(self.entries.into_iter().map(settled)).collect();
         let shown = entries.len();
         entries.retain(|entry| entry.slot >= low);
         entries.sort_by_key(|entry| Reverse(entry.slot));
@@ -136,6 +143,22 @@ mod tests {
             page(&[1, 2], ONE).beginning_with(first).entries.len()
         };
         assert_eq!([begun(None), begun(Some(1)), begun(Some(2))], [2, 2, 0]);
+    }
+
+    #[test]
+    fn a_transaction_failed_if_both_answers_say_so() {
+        let marked = |failed| {
+            let mut page = page(&[9], ONE);
+            page.entries.iter_mut().for_each(|entry| entry.failed = failed);
+            page
+        };
+        for one in [Some(true), Some(false), None] {
+            for other in [Some(true), Some(false), None] {
+                let joined = marked(one).joined(marked(other), None);
+                let failed = joined.entries.first().unwrap().failed;
+                assert_eq!(failed, one.filter(|_| one == other), "{one:?} {other:?}");
+            }
+        }
     }
 
     /// Entries that one answer shows below the end of the other one show that the list goes on; the

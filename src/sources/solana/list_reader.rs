@@ -2,14 +2,16 @@
 //! delivered.
 
 mod accounts;
+mod balances;
 mod ends;
 mod events;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use tokio::time::sleep;
 
 use super::SolanaSource;
+use super::balance_chain::{BalanceChain, BalanceGap};
 use super::existence::Existence;
 use super::fetch::{Fetched, FetchedEntry, PageReply, PageRequest};
 use super::gateway::Owned;
@@ -21,6 +23,7 @@ use super::list_page::ListPage;
 use super::listing::{Listing, PageState, Phase};
 use super::open::Opening;
 use super::owned::OwnedState;
+use super::statuses::STATUSES_MAX;
 use super::timeline::{ReadyTxs, Timed, Timeline};
 use super::wire::Balance;
 use crate::domain::{Doubts, Height, Proof, SourceAccount, TxId, Way};
@@ -45,6 +48,8 @@ pub(super) enum ListEvent {
     /// The transactions that a gateway lists, or those of them that nodes returned.
     Owned(Result<Vec<Owned>>),
     OwnedFetched(Result<Vec<FetchedEntry>>),
+    /// Entries that a list marks as failed, and which of them did not fail.
+    NotFailed(Vec<Entry>, HashSet<TxId>),
 }
 
 pub(super) struct ListReader {
@@ -68,6 +73,9 @@ pub(super) struct ListReader {
     existence: Existence,
     listings: Vec<Listing>,
     listed: HashMap<[u8; 32], usize>,
+    chain: BalanceChain,
+    /// Where transactions of accounts are missing that are listed again for it.
+    gaps: Vec<BalanceGap>,
     /// Nodes that keep the whole chain.
     whole: BTreeSet<EndpointId>,
     timeline: Timeline,
@@ -105,6 +113,8 @@ impl ListReader {
             has_delivered: false,
             listings: Vec::new(),
             listed: HashMap::new(),
+            chain: BalanceChain::default(),
+            gaps: Vec::new(),
             whole: BTreeSet::new(),
             timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
             missing: 0,
@@ -221,6 +231,7 @@ impl ListReader {
         self.existence = Existence::Open;
         self.listings.clear();
         self.listed.clear();
+        (self.chain, self.gaps) = (BalanceChain::default(), Vec::new());
         self.late = LateEntries::default();
         self.late_missing.clear();
         self.news.clear();
@@ -245,6 +256,7 @@ impl ListReader {
         let Some(accounts) = accounts else { return };
         let mut gone: HashMap<[u8; 32], SourceAccount> = self.known.clone();
         for Balance { account, amount, at } in accounts {
+            self.chain.report(account, at, amount);
             let known = gone.remove(&account);
             // A balance from above the head does not show whether the account moved below it.
             let same = at <= head && known.is_some_and(|known| known.held(amount));
@@ -370,6 +382,7 @@ impl ListReader {
         // An endpoint returns transactions now: those before it are missing for reasons of their
         // own.
         (self.missing, self.missing_delivered) = (0, 0);
+        self.fill_gaps(&tx.0, entry.slot);
         self.list_shown(&tx.0, entry.slot);
         if is_late {
             self.late.put(&entry.id, tx);
@@ -488,6 +501,20 @@ impl ListReader {
         }
     }
 
+    fn ask_failed(&mut self) {
+        loop {
+            let entries = self.timeline.take_failed(STATUSES_MAX);
+            if entries.is_empty() {
+                return;
+            }
+            let (source, options) = (self.source.clone(), self.options.clone());
+            self.prefetcher.push(Box::pin(async move {
+                let not_failed = source.not_failed(&entries, &options).await;
+                ListEvent::NotFailed(entries, not_failed)
+            }));
+        }
+    }
+
     /// Requests late transactions: nothing is delivered before they are here.
     fn ask_late(&mut self) {
         let batch = self.source.inner.pool.batch_size().max(1);
@@ -524,6 +551,7 @@ impl ListReader {
 
     fn chunk(&mut self, ready: ReadyTxs) -> RawChunk {
         let ReadyTxs { low, high, txs, mut missing } = ready;
+        self.pass_gaps(low);
         missing.append(&mut self.late_missing);
         self.prefetcher.count_delivered(txs.len());
         self.has_delivered = true;

@@ -26,6 +26,8 @@ pub(super) struct Listing {
     pub(super) late: LateState,
     /// The account's balance is another one than at the last head, and no entry since then has come.
     pub(super) has_moved: bool,
+    /// The account was listed before, and something of it was missing.
+    pub(super) is_relisted: bool,
     /// A chunk has reported that the list was read to its end.
     pub(super) is_reported: bool,
     pub(super) last_by: Option<EndpointId>,
@@ -76,6 +78,7 @@ impl Listing {
             is_fresh: true,
             late: LateState::Unwanted,
             has_moved: false,
+            is_relisted: false,
             is_reported: false,
             last_by: None,
             answered_by: [None; 2],
@@ -100,7 +103,8 @@ impl Listing {
 
     pub(super) fn begin_anew(&mut self, low: Height, high: Height) {
         let list = List::new(self.list.kind, low, high);
-        *self = Self { is_fresh: false, late: self.late, ..Self::new(self.address, list) };
+        let (late, is_relisted) = (self.late, self.is_relisted);
+        *self = Self { is_fresh: false, late, is_relisted, ..Self::new(self.address, list) };
     }
 
     /// Ends this listing because another one of the same account replaces it: it delays no

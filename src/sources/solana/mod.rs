@@ -3,6 +3,7 @@
 //! A slot is atomic: it is delivered only once every list has been read below it.
 
 mod activity;
+mod balance_chain;
 mod balances;
 mod blocks;
 mod end_check;
@@ -29,6 +30,7 @@ mod reader;
 mod scan;
 mod segment;
 mod segments;
+mod statuses;
 mod timeline;
 mod tokens;
 mod wire;

@@ -1,11 +1,12 @@
 //! Reads one gap by pages of full transactions, as far down as the method reaches: segments in
 //! parallel, delivered in order, their end checked against the wallet's list of signatures.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use futures_util::FutureExt as _;
 
 use super::SolanaSource;
+use super::balance_chain::BalanceChain;
 use super::end_check::{EndCheck, EndQuestion, EndVerdict};
 use super::fetch::PageReply;
 use super::full_pages::{FIRST_SLOT, FullPage, PageQuery};
@@ -58,6 +59,9 @@ pub(super) struct PageReader {
     lists_from: Option<Height>,
     has_ended: bool,
     accounts: Vec<SourceAccount>,
+    chain: BalanceChain,
+    /// Token accounts of the wallet that were seen so far.
+    own: HashSet<[u8; 32]>,
     /// Accounts that no chunk has reported yet.
     news: Vec<SourceAccount>,
     tip: Option<Tip>,
@@ -79,6 +83,8 @@ impl PageReader {
             lists_from: None,
             has_ended: false,
             accounts: Vec::new(),
+            chain: BalanceChain::default(),
+            own: HashSet::new(),
             news: Vec::new(),
             tip: None,
             source,
@@ -141,6 +147,9 @@ impl PageReader {
         };
         self.accounts = accounts.iter().map(seen).collect();
         self.news = self.accounts.clone();
+        for Balance { account, amount, at } in accounts {
+            self.chain.report(account, at, amount);
+        }
         self.start(head);
     }
 
@@ -287,6 +296,15 @@ impl PageReader {
         matches!(verdict, Some(EndVerdict::Confirmed | EndVerdict::GoesOn))
     }
 
+    /// Whether balances show that some transaction is missing among these, or between these and what
+    /// was delivered.
+    fn lacks_some(&mut self, txs: &[Timed]) -> bool {
+        let held = txs.iter().flat_map(|(tx, _)| tx.held_token_accounts(&self.wallet));
+        self.own.extend(held.map(|(account, _)| account));
+        let txs: Vec<_> = txs.iter().map(|(tx, _)| (tx.slot(), Some(&**tx))).collect();
+        !self.chain.add(&txs, |account, _| self.own.contains(account), |_, _| false).is_empty()
+    }
+
     fn chunk(&mut self, chunk: ReadyTxs, by: &[EndpointId]) -> RawChunk {
         let ReadyTxs { mut low, high, txs, missing } = chunk;
         let lowest = txs.iter().filter_map(|tx| self.named(tx)).min_by_key(|(slot, _)| *slot);
@@ -302,10 +320,15 @@ impl PageReader {
             self.has_ended = self.lists_from.is_none();
         }
         let is_doubtful = !self.source.finds_by_owner(by);
-        let doubts = if is_doubtful { Doubts::TOKEN_ACCOUNTS } else { Doubts::NONE };
+        let mut doubts = if is_doubtful { Doubts::TOKEN_ACCOUNTS } else { Doubts::NONE };
         if is_doubtful && (has_all || self.doubts.is_empty()) {
             self.doubts = doubts;
             self.source.note_unproved_by_pages(self.wallet, has_all);
+        }
+        // What pages lack is brought by lists.
+        if self.lacks_some(&txs) && !is_doubtful {
+            doubts = doubts.union(Doubts::UNCONFIRMED);
+            self.source.note_unproved_by_pages(self.wallet, true);
         }
         RawChunk {
             low,

@@ -288,6 +288,44 @@ async fn a_transaction_that_its_list_shows_as_good_is_not_a_failed_one() {
     }
 }
 
+/// Two answers of a list mark it; the node's record of the transaction itself decides.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_that_its_list_marks_as_failed_is_looked_up() {
+    const MARKED: Height = 500;
+    let error = json!({"InstructionError": [0, "x"]});
+    let of = |slot: Height, err: Value| json!([{"slot": slot, "err": err}]);
+    for (statuses, expected) in [
+        (Some(of(MARKED, Value::Null)), &[900, MARKED, 100][..]),
+        (Some(of(MARKED, error.clone())), &[900, 100]),
+        // Of another transaction, of one that the node does not have, and of none.
+        (Some(of(MARKED + 1, Value::Null)), &[900, 100]),
+        (Some(json!([null])), &[900, 100]),
+        (None, &[900, 100]),
+    ] {
+        let (node, error, is_offered) = (Node::new(HEAD, true), error.clone(), statuses.is_some());
+        let nodes = ScriptedNodes::new(move |(_, _, body)| {
+            rpc(body, |method, params| {
+                if method == "getSignatureStatuses" {
+                    let context = json!({"slot": HEAD});
+                    let value = statuses.clone().ok_or(NO_METHOD)?;
+                    return Ok(json!({"context": context, "value": value}));
+                }
+                let mut result = node.result(method, params).ok_or(NO_METHOD)?;
+                for row in result.as_array_mut().into_iter().flatten() {
+                    if row["slot"] == MARKED {
+                        row["err"] = error.clone();
+                    }
+                }
+                Ok(result)
+            })
+        });
+        let (found, doubts) = read_by(nodes.pool(&["one"]), 0, None).await.unwrap();
+        assert_eq!((found.as_slice(), doubts), (expected, Doubts::NONE));
+        // That a method is not offered takes more than one answer.
+        assert!(!is_offered || nodes.count("getSignatureStatuses") == 1);
+    }
+}
+
 /// What one answer gives as failed, and its list does not, is asked for again, also where another
 /// answer has lacked it.
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 //! lists.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use super::hint::Mark;
 use super::list::Entry;
@@ -15,6 +15,14 @@ type Key = (Reverse<Height>, TxId);
 pub(super) type Timed = (Box<Transaction>, UnixSeconds);
 pub(super) type ReadyTxs = Ready<Timed, TxId>;
 
+/// Whether a transaction failed, as its list says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FailedEntry {
+    Unconfirmed,
+    Asked,
+    Confirmed,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
     low: Height,
@@ -22,6 +30,8 @@ pub(super) struct Timeline {
     pub(super) next_high: Height,
     /// The entries, with the times that the lists report, and whether they failed.
     planned: ReorderBuffer<Key, (Option<i64>, Option<bool>), Timed>,
+    /// Entries that a list marks as failed.
+    failed: BTreeMap<Key, FailedEntry>,
     /// The wallet list's entries, for the resume hint.
     marks: VecDeque<Mark>,
     last_marks: Vec<Mark>,
@@ -45,13 +55,42 @@ impl Timeline {
             if is_wallets {
                 self.marks.push_back((entry.slot, entry.id));
             }
+            let key = (Reverse(entry.slot), entry.id);
             if entry.has_failed() {
                 self.skipped += 1;
+                self.failed.entry(key).or_insert(FailedEntry::Unconfirmed);
                 continue;
             }
-            let key = (Reverse(entry.slot), entry.id);
             self.planned
                 .insert_with(key, || ((entry.time, entry.failed), Fetch::Waiting { retries: 0 }));
+        }
+    }
+
+    /// Takes up to `count` entries of which it is not known yet whether they failed, newest first;
+    /// fewer only while none are asked for.
+    pub(super) fn take_failed(&mut self, count: usize) -> Vec<Entry> {
+        let is_asked = self.failed.values().any(|state| *state == FailedEntry::Asked);
+        let open = self.failed.values().filter(|state| **state == FailedEntry::Unconfirmed);
+        if is_asked && open.take(count).count() < count {
+            return Vec::new();
+        }
+        let take = |(key, state): (&Key, &mut FailedEntry)| {
+            *state = FailedEntry::Asked;
+            Entry { slot: key.0.0, id: key.1, time: None, failed: Some(true) }
+        };
+        let open = self.failed.iter_mut().filter(|(_, it)| **it == FailedEntry::Unconfirmed);
+        open.take(count).map(take).collect()
+    }
+
+    /// Plans those of these entries that did not fail.
+    pub(super) fn confirm_failed(&mut self, asked: &[Entry], not_failed: &HashSet<TxId>) {
+        for entry in asked {
+            let key = (Reverse(entry.slot), entry.id);
+            if !not_failed.contains(&entry.id) {
+                self.failed.entry(key).and_modify(|state| *state = FailedEntry::Confirmed);
+            } else if self.failed.remove(&key).is_some() {
+                self.add(&[Entry { failed: None, ..*entry }], false);
+            }
         }
     }
 
@@ -115,6 +154,35 @@ impl Timeline {
         }
     }
 
+    /// The lowest slot down to which every transaction is known and fetched.
+    fn settled_from(&self, frontier: Option<Height>) -> Height {
+        let known = frontier.map_or(self.low, |slot| slot.saturating_add(1).max(self.low));
+        let first_missing = self
+            .planned
+            .iter()
+            .find(|(_, slot)| !matches!(slot.fetch, Fetch::Ready(_) | Fetch::Passed))
+            .map_or(self.low, |((Reverse(slot), _), _)| slot.saturating_add(1));
+        let mut doubted = self.failed.iter().filter(|(_, it)| **it != FailedEntry::Confirmed);
+        let first_doubted =
+            doubted.next().map_or(self.low, |((Reverse(slot), _), _)| slot.saturating_add(1));
+        known.max(first_missing).max(first_doubted)
+    }
+
+    /// The transactions of the slots that are settled; `None` for one that no endpoint returns.
+    pub(super) fn settled(
+        &self,
+        frontier: Option<Height>,
+    ) -> impl Iterator<Item = (Height, Option<&Transaction>)> {
+        let low = self.settled_from(frontier);
+        let settled = self.planned.iter().take_while(move |((Reverse(slot), _), _)| *slot >= low);
+        settled.map(|((Reverse(slot), _), of)| match &of.fetch {
+            Fetch::Ready((tx, _)) => (*slot, Some(&**tx)),
+            Fetch::Undecided | Fetch::Waiting { .. } | Fetch::InFlight { .. } | Fetch::Passed => {
+                (*slot, None)
+            }
+        })
+    }
+
     /// The next chunk; all lists are known above `frontier` (`None`: everywhere).
     pub(super) fn deliver(
         &mut self,
@@ -124,14 +192,7 @@ impl Timeline {
         if self.done {
             return None;
         }
-        // The lowest slot down to which every transaction is known and fetched.
-        let known = frontier.map_or(self.low, |slot| slot.saturating_add(1).max(self.low));
-        let first_missing = self
-            .planned
-            .iter()
-            .find(|(_, slot)| !matches!(slot.fetch, Fetch::Ready(_) | Fetch::Passed))
-            .map_or(self.low, |((Reverse(slot), _), _)| slot.saturating_add(1));
-        let mut low = known.max(first_missing);
+        let mut low = self.settled_from(frontier);
         if low > self.next_high {
             return None;
         }
@@ -163,6 +224,7 @@ impl Timeline {
         let high = self.next_high;
         let below = low.checked_sub(1).map(|below| (Reverse(below), TxId::solana(&[0; 64])));
         let taken = self.planned.take_before(below.as_ref());
+        self.failed = below.map(|below| self.failed.split_off(&below)).unwrap_or_default();
         let ready =
             |slot: Slot<_, _>| if let Fetch::Ready(tx) = slot.fetch { Some(tx) } else { None };
         let txs = taken.into_values().filter_map(ready).collect();

@@ -31,6 +31,7 @@ impl PrefetchReader for ListReader {
         }
         self.ask_pages(urgency);
         self.ask_transactions(urgency);
+        self.ask_failed();
         self.ask_late();
         self.ask_proofs();
         self.ask_existence();
@@ -74,6 +75,9 @@ impl PrefetchReader for ListReader {
                 }
                 self.existence = Existence::Known;
             }
+            ListEvent::NotFailed(asked, not_failed) => {
+                self.timeline.confirm_failed(&asked, &not_failed);
+            }
             ListEvent::Owned(Ok(found)) => {
                 let entries = found.into_iter().map(|(_, entry)| entry).collect();
                 self.owned = OwnedState::Listed(entries);
@@ -107,6 +111,7 @@ impl PrefetchReader for ListReader {
         if self.is_nothing_listed() && self.existence != Existence::Known {
             return Ok(None);
         }
+        self.check_balances(self.frontier());
         let frontier = self.frontier();
         if let Some(first) = self.cut_at(frontier) {
             if self.timeline.next_high < first {
