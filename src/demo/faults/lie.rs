@@ -32,7 +32,7 @@ pub(in crate::demo) struct Lie {
 
 impl Lie {
     /// Whether a list is false.
-    pub(super) fn of_list(self) -> bool {
+    pub(in crate::demo) fn of_list(self) -> bool {
         self.edge.or(self.hole).or(self.hollow).is_some()
     }
 
@@ -42,8 +42,8 @@ impl Lie {
             memory.spared -= 1;
             *self = memory.again.take().unwrap_or_default();
         } else if self.of_list() || self.shallow.or(self.failed).is_some() {
-            let again = Self { shallow: None, failed: None, ..*self };
-            memory.again = (twice && self.of_list()).then_some(again);
+            let again = Self { shallow: None, ..*self };
+            memory.again = (twice && (self.of_list() || self.failed.is_some())).then_some(again);
             memory.spared = if memory.again.is_some() { SPARED_TWICE } else { SPARED };
         }
     }
@@ -65,22 +65,38 @@ impl Lie {
         }
     }
 
+    /// Which of a list's entries is marked as failed, by their number.
+    pub(in crate::demo) fn marked(self, entries: usize) -> Option<usize> {
+        let entries = u64::try_from(entries).ok().filter(|entries| *entries > 0)?;
+        usize::try_from(self.failed? % entries).ok()
+    }
+
     /// A call of a node whose own content is false.
     pub(in crate::demo) fn content(self, method: &str, reply: Vec<u8>) -> Vec<u8> {
-        let change = match method {
-            "debug_traceTransaction" if self.shallow.is_some() => without_depth,
-            "getTransaction" if self.failed.is_some() => as_failed,
+        let change: fn(Self, &mut Value) = match method {
+            "debug_traceTransaction" if self.shallow.is_some() => |_, trace| without_depth(trace),
+            "getTransaction" if self.failed.is_some() => |_, transaction| as_failed(transaction),
+            "getTransactionsForAddress" if self.failed.is_some() => |lie, page| {
+                let data = page.get_mut("data").and_then(Value::as_array_mut);
+                let Some(data) = data else { return };
+                if let Some(transaction) = lie.marked(data.len()).and_then(|at| data.get_mut(at)) {
+                    as_failed(transaction);
+                }
+            },
             _ => return reply,
         };
         let Ok(mut value) = serde_json::from_slice::<Value>(&reply) else { return reply };
-        change(&mut value);
+        change(self, &mut value);
         value.to_string().into_bytes()
     }
 
-    /// Tron's info of a transaction without its internal ones.
+    /// Tron's info of a transaction without its internal ones, or with the first of them alone.
     pub(in crate::demo) fn info(self, info: &mut Value) {
-        if let Some(fields) = info.as_object_mut().filter(|_| self.shallow.is_some()) {
+        let (Some(fields), Some(salt)) = (info.as_object_mut(), self.shallow) else { return };
+        if salt.is_multiple_of(2) {
             fields.remove("internal_transactions");
+        } else if let Some(all) = fields.get_mut("internal_transactions") {
+            all.as_array_mut().into_iter().for_each(|all| all.truncate(1));
         }
     }
 }

@@ -10,7 +10,7 @@ use super::rpc::{NodeContext, ParamOptions, at_least_confirmed, key, signature};
 use super::tokens::DemoToken;
 use super::wire::{self, member, quoted};
 use super::{TradeKind, maker, noise, number, slots};
-use crate::demo::faults::reordered;
+use crate::demo::faults::{Lie, reordered};
 use crate::demo::mix;
 use crate::demo::rpc::{CallReply, DemoError};
 use crate::demo::timeline::{Class, Spot};
@@ -105,9 +105,10 @@ impl NodeContext<'_> {
         self.answer_faults.lose_first(&mut page, is_edge);
         page.truncate(limit);
         self.answer_faults.end_early(&mut page);
-        // A page of a token account's list is one answer, which is believed (docs/reliability.md).
-        if let ListSubject::Wallet(_) = subject {
-            self.answer_faults.lie.reduce(&mut page, |entry| entry.spot.height);
+        self.answer_faults.lie.reduce(&mut page, |entry| entry.spot.height);
+        let marked = self.answer_faults.lie.marked(page.len());
+        if let Some(entry) = marked.and_then(|at| page.get_mut(at)) {
+            entry.failed = true;
         }
         self.answer_faults.repeat_first(&mut page);
         page.truncate(limit);
@@ -206,6 +207,7 @@ impl NodeContext<'_> {
         let more = page.len() > limit;
         page.truncate(limit);
         let more = !self.answer_faults.end_early(&mut page) && more;
+        let more = !self.ends_falsely(&mut page) && more;
         for entry in page.iter().filter(|_| full) {
             Self::check_version(&self.model.spec(&wallet, entry.number, entry.spot), options)?;
         }
@@ -216,6 +218,17 @@ impl NodeContext<'_> {
                 self.write_row(out, entry);
             }
         }))
+    }
+
+    /// Ends a page, at its first slots or before them. What it lacks in the middle is believed where
+    /// balances do not show it (docs/reliability.md).
+    fn ends_falsely(&self, page: &mut Vec<ListEntry>) -> bool {
+        let lie = Lie { hole: None, ..self.answer_faults.lie };
+        lie.reduce(page, |entry| entry.spot.height);
+        if lie.hollow.is_some() {
+            page.clear();
+        }
+        lie.of_list()
     }
 
     fn write_row(&self, out: &mut Vec<u8>, entry: &ListEntry) {

@@ -9,9 +9,13 @@ use super::tokens::DemoToken;
 use super::{base58_text, references, slots, wire};
 use crate::demo::faults::{AnswerFaults, RpcCall};
 use crate::demo::rpc::{CallReply, DemoError, set};
+use crate::demo::timeline::Class;
 use crate::domain::{Height, defaults};
 
 const ACCOUNTS_MAX: usize = 100;
+const STATUSES_MAX: usize = 256;
+/// Slots whose transactions a node knows without a search of its history.
+const RECENT_SLOTS: u64 = 150;
 const BLOCKS_MAX: u64 = 500_000;
 /// At most so many transactions of a block are generated next to those of the model's wallets.
 const FILLERS_MAX: u32 = 8_192;
@@ -80,6 +84,7 @@ impl NodeContext<'_> {
             "getBlockTime" => self.block_time(),
             "getSignaturesForAddress" => self.signatures(),
             "getTransaction" => self.transaction(),
+            "getSignatureStatuses" => self.signature_statuses(),
             "getAccountInfo" => self.account_info(),
             "getMultipleAccounts" => self.multiple_accounts(),
             "getTokenAccountsByOwner" => self.token_accounts(),
@@ -217,6 +222,27 @@ impl NodeContext<'_> {
         Ok(out)
     }
 
+    fn signature_statuses(&self) -> CallReply {
+        let ids = list(self.params, STATUSES_MAX)?;
+        let ids = (0..ids.len()).map(|at| signature(string(ids, at)?));
+        let ids = ids.collect::<Result<Vec<_>, _>>()?;
+        let options = ParamOptions(self.params.get(1));
+        let searches = options.get("searchTransactionHistory") == Some(&Value::Bool(true));
+        let recent = if searches { 0 } else { self.head.saturating_sub(RECENT_SLOTS) };
+        let known = self.node.first_available.max(recent)..=self.head;
+        let status = |id: &[u8; 64]| {
+            let (wallet, number, spot, _) = self.model.find(id)?;
+            let error = json!({"InstructionError": [0, {"Custom": 1}]});
+            let err = matches!(wallet.class(number), Class::Failed(_)).then_some(error);
+            known.contains(&spot.height).then(|| {
+                json!({"slot": spot.height, "confirmations": null, "err": err,
+                    "confirmationStatus": "finalized"})
+            })
+        };
+        let statuses: Vec<Option<Value>> = ids.iter().map(status).collect();
+        Ok(at_slot(self.head, |out| out.extend(json!(statuses).to_string().into_bytes())))
+    }
+
     /// `maxSupportedTransactionVersion` does not count legacy transactions.
     pub(super) fn check_version(spec: &Spec, options: ParamOptions<'_>) -> Result<(), DemoError> {
         let Some(version) = spec.version else { return Ok(()) };
@@ -238,12 +264,7 @@ impl NodeContext<'_> {
     }
 
     fn multiple_accounts(&self) -> CallReply {
-        let keys = self.params.first().and_then(Value::as_array);
-        let keys = keys.ok_or_else(|| DemoError::invalid("invalid type: expected a sequence"))?;
-        if keys.len() > ACCOUNTS_MAX {
-            let message = format!("Too many inputs provided; max {ACCOUNTS_MAX}");
-            return Err(DemoError::invalid(message));
-        }
+        let keys = list(self.params, ACCOUNTS_MAX)?;
         let keys = (0..keys.len()).map(|at| key(keys, at)).collect::<Result<Vec<_>, _>>()?;
         at_slot(self.head, &keys.iter().map(|key| self.model.account(key, self.head)).collect())
     }
@@ -287,6 +308,16 @@ pub(super) fn key(params: &[Value], at: usize) -> Result<ModelKey, DemoError> {
         Err(_) => DemoError::invalid("Invalid param: Invalid"),
     };
     five8::decode_32(text.as_bytes(), &mut key).map(|()| key).map_err(|_| wrong())
+}
+
+/// The first parameter, of so many elements at most.
+fn list(params: &[Value], most: usize) -> Result<&[Value], DemoError> {
+    let all = params.first().and_then(Value::as_array);
+    let all = all.ok_or_else(|| DemoError::invalid("invalid type: expected a sequence"))?;
+    if all.len() > most {
+        return Err(DemoError::invalid(format!("Too many inputs provided; max {most}")));
+    }
+    Ok(all)
 }
 
 pub(super) fn signature(text: &str) -> Result<[u8; 64], DemoError> {
