@@ -522,6 +522,29 @@ fn the_first_purchase_of_a_token_that_is_launched_into_a_position_is_a_trade() {
     launch([0, 1_000], OTHER).gives_none(Some(NoteKind::Liquidity));
 }
 
+/// The creator gives 150: 50 for the pool and the rest for its first purchase, less what the launch
+/// costs.
+#[test]
+fn coin_of_the_pool_of_a_launched_token_is_not_its_price() {
+    let launched = |minted: Account, added: u64| {
+        let minted_share = [number(900), number(added)];
+        let mut logs = vec![
+            transfer(AAA, minted, ROUTER, 900),
+            wrap(ROUTER, 150),
+            transfer(AAA, ROUTER, POOL, 900),
+            transfer(weth(), ROUTER, POOL, 50),
+            log(POOL, "Mint(address,uint256,uint256)", &[word(ROUTER)], &minted_share),
+            transfer(POOL, ZERO, OTHER, 30),
+        ];
+        logs.extend(swap(POOL, (weth(), 100, ROUTER), (AAA, 40, WALLET)));
+        case(logs).value(150).calls(&[call(ROUTER, weth(), 150)])
+    };
+    launched(ZERO, 50).gives(&[('b', AAA, 40, None)]);
+    // The token existed; no liquidity of that amount was added.
+    launched(OTHER, 50).gives(&[('b', AAA, 40, Some(150))]);
+    launched(ZERO, 51).gives(&[('b', AAA, 40, Some(150))]);
+}
+
 #[test]
 fn a_token_of_its_kind_for_the_creator_leaves_the_first_purchase_one() {
     let launch = |minted: Account, from: Account, token: Account| {

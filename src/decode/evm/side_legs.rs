@@ -268,13 +268,29 @@ fn laid_in(scene: &Scene<'_>, asset: Asset) -> Units {
         |m: &&Move| m.asset == asset || asset == Asset::Native && scene.ledger.is_measure(m.asset);
     let moves = || scene.ledger.moves.iter().filter(is_it);
     let pays = |who: &Account| moves().any(|m| m.from == *who && m.to == *scene.wallet);
-    let states = |venue: &Venue<'_>, m: &Move| {
+    let laid = moves().filter(|m| is_liquidity(scene, m) && pays(&m.from));
+    laid.fold(Units::ZERO, |sum, m| sum.saturating_add(m.amount))
+}
+
+/// Whether a pool's event states what it took as liquidity.
+fn is_liquidity(scene: &Scene<'_>, m: &Move) -> bool {
+    scene.venues.iter().any(|venue| {
         let is_its = venue.event.kind == EventKind::Liquidity && venue.log.address == m.to;
         is_its && words(venue.log).any(|word| units(word) == m.amount)
-    };
-    let is_liquidity = |m: &&Move| scene.venues.iter().any(|venue| states(venue, m));
-    let laid = moves().filter(is_liquidity).filter(|m| pays(&m.from));
-    laid.fold(Units::ZERO, |sum, m| sum.saturating_add(m.amount))
+    })
+}
+
+/// Whether coin was laid into a pool while the wallet bought a token that is launched here: a part
+/// of what its creator gave, next to the price.
+pub(super) fn founds_pool(scene: &Scene<'_>, leg: &Leg) -> bool {
+    let mut coin = scene.ledger.moves.iter().filter(|m| scene.ledger.is_measure(m.asset));
+    is_launched(scene.ledger, leg) && coin.any(|m| is_liquidity(scene, m))
+}
+
+/// Whether a token that the wallet got moved for the first time by being minted.
+pub(super) fn is_launched(ledger: &Ledger, leg: &Leg) -> bool {
+    let first = ledger.moves.iter().find(|m| m.asset == Asset::Token(leg.token));
+    leg.side == Side::Buy && first.is_some_and(|first| first.from == ZERO)
 }
 
 /// How much of an asset the accounts that paid the wallet gave to other accounts, without pools,

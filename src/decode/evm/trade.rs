@@ -8,7 +8,7 @@ use super::native;
 use super::own::{LEG_COUNT_MAX, Leg, Measure, Own, TWO};
 use super::scene::{Scene, Venue, exchanges};
 use super::shape;
-use super::side_legs;
+use super::side_legs::{self, is_launched};
 use super::transaction::Account;
 use super::words::{ZERO, address, units, words};
 use crate::decode::{Note, NoteKind};
@@ -133,12 +133,6 @@ fn takes_liquidity(scene: &Scene<'_>, own: &Own, venue: &Venue<'_>) -> bool {
     // The words after the id are the liquidity and the amount of each token.
     let alone = || words(venue.log).skip(1).any(|word| units(word).is_zero());
     venue.event.kind == EventKind::Position && !(alone() && launched())
-}
-
-/// Whether a token that the wallet got moved for the first time by being minted.
-fn is_launched(ledger: &Ledger, leg: &Leg) -> bool {
-    let first = ledger.moves.iter().find(|m| m.asset == Asset::Token(leg.token));
-    leg.side == Side::Buy && first.is_some_and(|first| first.from == ZERO)
 }
 
 /// Whether the only token of which the wallet's balance changed is one that it got more of than it

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::ledger::{Asset, Ledger, Move};
 use super::own::{Leg, Measure};
 use super::scene::{Scene, is_pool};
-use super::side_legs::without_tax;
+use super::side_legs::{founds_pool, without_tax};
 use super::transaction::{Account, NativeFlows};
 use crate::decode::flow::Flow;
 use crate::decode::is_part;
@@ -25,7 +25,9 @@ pub(super) fn of_legs(
     let stays = matches!(scene.tx.native, NativeFlows::Net { gained, .. } if gained == came);
     let is_seen = scene.ledger.native_known || came.is_zero() || stays;
     match (legs, measure) {
-        ([leg], Measure::Gave(units)) if leg.side == Side::Buy && is_seen => vec![Some(units)],
+        ([leg], Measure::Gave(units)) if leg.side == Side::Buy && is_seen => {
+            vec![Some(units).filter(|_| !founds_pool(scene, leg))]
+        }
         ([leg], Measure::Got(units)) if leg.side == Side::Sell => vec![Some(units)],
         (_, Measure::Gave(_)) if !has(Side::Sell) => parts(scene, legs, (Side::Buy, measure)),
         (_, Measure::Got(_)) if !has(Side::Buy) => parts(scene, legs, (Side::Sell, measure)),
