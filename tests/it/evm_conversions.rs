@@ -423,6 +423,10 @@ fn a_deposit_that_an_aggregator_calls_an_exchange_is_no_trade() {
     logs.extend(wrapped(WRAPPED_A, AAA, (kyber, kyber), 100));
     logs.push(transfer(WRAPPED_A, kyber, WALLET, 100));
     traded(logs, CCC, WRAPPED_A).gives_none(liquidity);
+    // A venue that no table knows mints what it sells: nothing was laid into it.
+    let mut logs = swap(POOL, (CCC, 500, WALLET), (AAA, 100, kyber));
+    logs.extend([transfer(AAA, kyber, OTHER, 100), transfer(WRAPPED_B, ZERO, WALLET, 90)]);
+    traded(logs, CCC, WRAPPED_B).gives(&[('s', CCC, 500, None), ('b', WRAPPED_B, 90, None)]);
     // A redemption: alone it has the price of the share.
     let mut logs = vec![transfer(WRAPPED_A, WALLET, kyber, 100)];
     logs.extend(unwrapped(WRAPPED_A, AAA, (kyber, kyber), 100));

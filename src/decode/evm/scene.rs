@@ -142,9 +142,9 @@ impl<'a> Scene<'a> {
         others(asset).any(on_route) || inside() || around()
     }
 
-    /// Whether an asset was wrapped or unwrapped, or became or was a share, for the wallet alone.
-    pub(super) fn wraps_itself(&self, asset: Asset) -> bool {
-        self.wrappers.iter().any(|one| one.is_wallets && one.other(asset).is_some())
+    /// Whether an asset was wrapped or unwrapped, or became or was a share, by such a conversion.
+    pub(super) fn wraps(&self, asset: Asset, is_it: impl Fn(&Conversion) -> bool) -> bool {
+        self.wrappers.iter().any(|one| one.other(asset).is_some() && is_it(one))
     }
 
     /// Whether a token is nothing but another one, wrapped.

@@ -160,14 +160,15 @@ fn is_share(scene: &Scene<'_>, leg: &Leg) -> bool {
     if pool(EventKind::Pool) {
         return true;
     }
-    // A router's own event may name what it got by a deposit.
+    // A router's own event may name what it got by a deposit, or redeemed.
     let at_market = |venue: &Venue<'_>| {
         let kind = venue.event.kind;
         kind != EventKind::Router && exchanges(kind) && venue.assets.contains(&asset)
     };
-    let sold = leg.side == Side::Sell;
-    let redeemed = sold && !scene.has_market() && scene.wraps_itself(asset);
-    let is_named = sold && !redeemed && scene.swapped(asset);
+    let redeemed =
+        leg.side == Side::Sell && !scene.has_market() && scene.wraps(asset, |one| one.is_wallets);
+    let deposited = leg.side == Side::Buy && (!scene.has_market() || scene.wraps(asset, |_| true));
+    let is_named = scene.swapped(asset) && !redeemed && !deposited;
     if is_named || scene.venues.iter().any(at_market) {
         return false;
     }
