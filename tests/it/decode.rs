@@ -400,6 +400,51 @@ fn sales_to_two_curves_are_distinguished_by_their_events() {
     check(&tx, "w", &each);
 }
 
+/// One call of a program may sell several tokens, or buy them: each for what its own venue moved.
+#[test]
+fn tokens_that_one_call_exchanges_at_several_venues_have_their_own_values() {
+    let sold = |price: u64| {
+        let mut tx = Tx::new("w");
+        tx.account("w bonk", "BONK", "w", 1_000).account("c bonk", "BONK", "curve", 0);
+        tx.account("w wif", "WIF", "w", 50).account("d wif", "WIF", "other curve", 0);
+        tx.call("some bot", &["w"], &[1]);
+        tx.inner(2, PUMP, &["w bonk", "c bonk", "curve", "w"], &[51]);
+        tx.transfer(3, "w bonk", "c bonk", "w", 1_000);
+        tx.inner(3, PUMP, &["events"], &sale_event(price, None));
+        tx.inner(2, PUMP, &["w wif", "d wif", "other curve", "w"], &[51]);
+        tx.transfer(3, "w wif", "d wif", "w", 50);
+        tx.inner(3, PUMP, &["events"], &sale_event(300_000, None));
+        tx.drift("curve", -590_000).drift("other curve", -290_000).drift("w", 880_000);
+        tx
+    };
+    // Events that do not add up to what came state no part of it.
+    for (price, [bonk, wif]) in [(600_000, [Some(590_000), Some(290_000)]), (600_001, [None, None])]
+    {
+        let rows = [
+            (Side::Sell, "BONK", 1_000, bonk, "Pump.fun"),
+            (Side::Sell, "WIF", 50, wif, "Pump.fun"),
+        ];
+        check(&sold(price), "w", &rows);
+    }
+    let mut tx = Tx::new("w");
+    tx.account("w sol", WSOL, "w", 9_000).account("p sol", WSOL, "p", 0);
+    tx.account("w bonk", "BONK", "w", 0).account("p bonk", "BONK", "p", 900);
+    tx.account("w wif", "WIF", "w", 0).account("p wif", "WIF", "p", 900);
+    tx.call("some bot", &["w"], &[1]);
+    for (venue, paid, bought) in [(WHIRLPOOL, 1_000, 9), (RAYDIUM, 3_000, 30)] {
+        tx.inner(2, venue, &["w sol", "p sol", "p bonk", "w bonk", "w", "p"], &[9]);
+        tx.transfer(3, "w sol", "p sol", "w", paid);
+        tx.transfer(3, "p bonk", "w bonk", "p", bought);
+    }
+    tx.inner(2, WHIRLPOOL, &["w sol", "p sol", "p wif", "w wif", "w", "p"], &[9]);
+    tx.transfer(3, "w sol", "p sol", "w", 5_000).transfer(3, "p wif", "w wif", "p", 70);
+    let rows = [
+        (Side::Buy, "BONK", 39, Some(4_000), "Raydium AMM v4"),
+        (Side::Buy, "WIF", 70, Some(5_000), "Orca Whirlpool"),
+    ];
+    check(&tx, "w", &rows);
+}
+
 /// A claim of 70,000 lamports that a curve's program had set aside for the wallet.
 fn claim(tx: &mut Tx) {
     tx.call(PUMP, &["w", "saved"], &[37, 58, 35, 126, 190, 53, 228, 197]);

@@ -103,25 +103,31 @@ fn swaps_that_leave_some_of_each_token_went_round() {
     check(&tx, "w", &rows);
 }
 
-/// A route through the wallet's own wrapped SOL may leave a little of it.
+/// A route through the wallet's own wrapped SOL may leave a little of it. What each known venue took
+/// or gave is exact.
 #[test]
 fn dust_of_sol_on_the_route_does_not_hide_its_value() {
-    let through = |came: u64| {
+    let through = |venue: &str, came: u64| {
         let mut tx = accounts(900);
         tx.account("q sol", WSOL, "q", 90_000).account("q usdc", "USDC", "q", 0);
         tx.call(JUPITER, &["w usdc", "w msol", "w sol", "w"], &[1]);
-        tx.inner(2, RAYDIUM, &["w usdc", "q usdc", "q sol", "w sol", "w", "q"], &[9]);
+        tx.inner(2, venue, &["w usdc", "q usdc", "q sol", "w sol", "w", "q"], &[9]);
         tx.transfer(3, "w usdc", "q usdc", "w", 500).transfer(3, "q sol", "w sol", "q", came);
-        tx.inner(2, RAYDIUM, &["w sol", "p sol", "p msol", "w msol", "w", "p"], &[9]);
+        tx.inner(2, venue, &["w sol", "p sol", "p msol", "w msol", "w", "p"], &[9]);
         tx.transfer(3, "w sol", "p sol", "w", 10_000).transfer(3, "p msol", "w msol", "p", 900);
         tx
     };
     for (came, value) in [(10_000, Some(10_000)), (10_100, Some(10_100)), (10_300, None)] {
         let rows = [
-            (Side::Sell, "USDC", 500, value, "Raydium AMM v4"),
-            (Side::Buy, "MSOL", 900, value, "Raydium AMM v4"),
+            (Side::Sell, "USDC", 500, value, "Jupiter v6"),
+            (Side::Buy, "MSOL", 900, value, "Jupiter v6"),
         ];
-        check(&through(came), "w", &rows);
+        check(&through("some pool", came), "w", &rows);
+        let rows = [
+            (Side::Sell, "USDC", 500, Some(came), "Raydium AMM v4"),
+            (Side::Buy, "MSOL", 900, Some(10_000), "Raydium AMM v4"),
+        ];
+        check(&through(RAYDIUM, came), "w", &rows);
     }
 }
 

@@ -21,7 +21,8 @@
 //! 6. For fills of the wallet's orders by keepers ([`orders`]), what the order's account lost counts.
 //! 7. A platform's fee in a traded token outside the swap is added to it.
 //! 8. What a take gave from [`free_funds`] at the exchange is added, or marked as unknown.
-//! 9. [`rows`] nets the swaps per token and names the venue.
+//! 9. [`rows`] nets the swaps per token and names the venue. One of several tokens counts as one of
+//!    each if the calls of the venues that exchanged them add up to it ([`route`]).
 
 mod action;
 mod balances;
@@ -111,7 +112,11 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
     }
     let mut rows = RowSums::default();
     for swap in swaps.iter().chain(&closings) {
-        rows.add(&scene, &ledger, swap);
+        let parts = route::parts(&scene, &ledger, swap, wallet);
+        let parts = if parts.is_empty() { std::slice::from_ref(swap) } else { parts.as_slice() };
+        for part in parts {
+            rows.add(&scene, &ledger, part);
+        }
     }
     for fill in &fills {
         rows.add_fill(&scene, &ledger, fill);

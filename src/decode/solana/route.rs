@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use super::balances::{Asset, Flow, Ledger, Means};
+use super::keys::AccountKey;
 use super::scene::Scene;
 use super::swaps::Net;
-use super::{PLATFORM_FEE_PART_MIN, Swap};
+use super::{PLATFORM_FEE_PART_MIN, Swap, reported};
 
 /// At most one part in this many: the lamports of a route that the wallet keeps or adds, by value,
 /// and what venues exchanged of a token beyond what the wallet gave.
@@ -18,6 +19,56 @@ struct Hop {
     mint: usize,
     tokens: u64,
     lamports: u64,
+}
+
+/// Divides a swap of several tokens into one for each, by the venues' calls in which the wallet's
+/// accounts exchanged that token for lamports. Empty unless these add up to the whole swap.
+pub(super) fn parts(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    swap: &Swap,
+    wallet: &AccountKey,
+) -> Vec<Swap> {
+    let moved = |net: &Net| net.tokens.iter().filter(|(_, sum)| *sum != 0).count();
+    if moved(&swap.net) < 2 || swap.net.unvalued {
+        return Vec::new();
+    }
+    let mut calls: Vec<usize> = Vec::new();
+    for flow in &ledger.flows {
+        let inside = swap.ranges.iter().any(|range| range.contains(&flow.instruction));
+        if inside && ledger.is_own(flow.from) != ledger.is_own(flow.to) {
+            let call = scene.leaf(flow.instruction).map(|(call, _)| call);
+            calls.extend(call.filter(|call| !calls.contains(call)));
+        }
+    }
+    let (mut parts, mut all): (Vec<Swap>, Net) = (Vec::new(), Net::default());
+    for call in calls {
+        let ranges = vec![scene.tx.subtree(call)];
+        let mut net = ranges.first().map(|range| scene.net(ledger, range)).unwrap_or_default();
+        if !net.gains() {
+            net.native += reported(scene, &ranges, wallet).unwrap_or(0);
+        }
+        let token = net.tokens.iter().find(|(_, sum)| *sum != 0);
+        let Some(token) = token.filter(|_| net.is_swap() && moved(&net) == 1) else {
+            return Vec::new();
+        };
+        let token = Asset::Token(token.0);
+        all.merge(&net);
+        match parts.iter_mut().find(|part| part.net.get(token) != 0) {
+            Some(part) => {
+                part.net.merge(&net);
+                part.ranges.extend(ranges);
+            }
+            None => parts.push(Swap { ranges, net }),
+        }
+    }
+    let lacks = |one: &Net, other: &Net| {
+        one.assets().any(|(asset, sum)| other.get(asset) != sum || one.is_open(asset))
+    };
+    if lacks(&swap.net, &all) || lacks(&all, &swap.net) {
+        parts.clear();
+    }
+    parts
 }
 
 /// The lamports for which the given token, or else the received one, was exchanged on the route.
