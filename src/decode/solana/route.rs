@@ -30,21 +30,25 @@ pub(super) fn parts(
     wallet: &AccountKey,
 ) -> Vec<Swap> {
     let moved = |net: &Net| net.tokens.iter().filter(|(_, sum)| *sum != 0).count();
-    if moved(&swap.net) < 2 || swap.net.unvalued {
+    let mine = || {
+        let crosses = |flow: &&Flow| ledger.is_own(flow.from) != ledger.is_own(flow.to);
+        let inside = |flow: &&Flow| swap.ranges.iter().any(|r| r.contains(&flow.instruction));
+        ledger.flows.iter().filter(crosses).filter(inside)
+    };
+    let has_native = swap.net.native != 0 || mine().any(|flow| flow.asset == Asset::Native);
+    if moved(&swap.net) < 2 || swap.net.unvalued || !has_native {
         return Vec::new();
     }
     let mut calls: Vec<usize> = Vec::new();
-    for flow in &ledger.flows {
-        let inside = swap.ranges.iter().any(|range| range.contains(&flow.instruction));
-        if inside && ledger.is_own(flow.from) != ledger.is_own(flow.to) {
-            let call = scene.leaf(flow.instruction).map(|(call, _)| call);
-            calls.extend(call.filter(|call| !calls.contains(call)));
-        }
+    for flow in mine() {
+        let call = scene.leaf(flow.instruction).map(|(call, _)| call);
+        calls.extend(call.filter(|call| !calls.contains(call)));
     }
     let (mut parts, mut all): (Vec<Swap>, Net) = (Vec::new(), Net::default());
     for call in calls {
-        let ranges = vec![scene.tx.subtree(call)];
-        let mut net = ranges.first().map(|range| scene.net(ledger, range)).unwrap_or_default();
+        let range = scene.tx.subtree(call);
+        let mut net = scene.net(ledger, &range);
+        let ranges = vec![range];
         if !net.gains() {
             net.native += reported(scene, &ranges, wallet).unwrap_or(0);
         }
