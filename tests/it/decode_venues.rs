@@ -670,10 +670,10 @@ fn guessed_heights_give_a_transfer_to_the_call_that_was_given_its_accounts() {
     tx.inner(2, EXA6, &["w", "e usdc", "e sol", "w usdc", "w sol", "e"], &named("swap"));
     tx.transfer(3, "e usdc", "w usdc", "e", 19_336_212);
     tx.transfer(3, "w sol", "e sol", "w", 221_223_460);
-    let value = Some(223_458_040);
+    // The rest is left for the bot's fee.
     let rows = [
-        (Side::Sell, "NEW", 47_658_377_222, value, "PumpSwap"),
-        (Side::Buy, "USDC", 19_336_212, value, EXA6),
+        (Side::Sell, "NEW", 47_658_377_222, Some(223_458_040), "PumpSwap"),
+        (Side::Buy, "USDC", 19_336_212, Some(221_223_460), EXA6),
     ];
     check(&tx, "w", &rows);
     tx.heights = false;
