@@ -35,8 +35,8 @@ pub(super) fn parts(
         let inside = |flow: &&Flow| swap.ranges.iter().any(|r| r.contains(&flow.instruction));
         ledger.flows.iter().filter(crosses).filter(inside)
     };
-    let has_native = swap.net.native != 0 || mine().any(|flow| flow.asset == Asset::Native);
-    if moved(&swap.net) < 2 || swap.net.unvalued || !has_native {
+    let has_native = || swap.net.native != 0 || mine().any(|flow| flow.asset == Asset::Native);
+    if moved(&swap.net) < 2 || swap.net.unvalued || !has_native() {
         return Vec::new();
     }
     let mut calls: Vec<usize> = Vec::new();
