@@ -527,5 +527,12 @@ fn rent_by_which_an_account_of_a_venue_grows_is_no_price() {
         let mut tx = sold_to_curve();
         tx.pay(2, "w", "curve", 37 * rate);
         check(&tx, "w", &[(Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun")]);
+        // It may also pay a fee out of the price that it is paid.
+        let mut tx = Tx::new("w");
+        tx.account("w bonk", "BONK", "w", 0).account("c bonk", "BONK", "curve", 5_000);
+        tx.call("6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P", &["w", "curve", "fees"], &[102]);
+        tx.pay(2, "w", "curve", 400 * rate).transfer(2, "c bonk", "w bonk", "curve", 1_000);
+        tx.drift("curve", -1_000).drift("fees", 1_000);
+        check(&tx, "w", &[(Side::Buy, "BONK", 1_000, Some(400 * rate), "Pump.fun")]);
     }
 }

@@ -281,14 +281,15 @@ impl Scene<'_> {
         grown.any(|rate| room(rate) && self.grows(ledger, flow, to, *rate))
     }
 
-    /// Whether an account may grow by rent at this rate: it held nothing but rent, it pays the price
-    /// of a sale itself, or it receives a larger price in the same call.
+    /// Whether an account may grow by rent at this rate: it held nothing but rent, or it pays a larger
+    /// price of a sale without an instruction, or receives one in the same call.
     fn grows(&self, ledger: &Ledger, flow: &Flow, to: u8, rate: u64) -> bool {
         let (before, _) = self.tx.lamports.get(usize::from(to)).copied().unwrap_or_default();
         // An account without data, such as a vault of fees, does not grow.
         let has_data = !RENT_RATES.iter().any(|rate| before == ACCOUNT_OVERHEAD * rate);
         let holds_rent = before.is_multiple_of(rate) && before > ACCOUNT_OVERHEAD * rate;
-        let pays = ledger.residue.get(usize::from(to)).is_some_and(|residue| *residue < 0);
+        let residue = ledger.residue.get(usize::from(to)).copied().unwrap_or(0);
+        let pays = residue + i128::from(flow.amount) < 0;
         if (has_data && holds_rent) || pays {
             return true;
         }
