@@ -82,7 +82,7 @@ impl<'a> Scene<'a> {
         self.liquidity.get(at).copied().unwrap_or(false)
     }
 
-    /// Whether a curve's program pays out earlier earnings. They may have been a curve's until then.
+    /// Whether a curve's program pays out earlier earnings, which a curve may have held until then.
     pub(super) fn claims_at_curve(&self) -> bool {
         self.tx.instructions.iter().any(|call| {
             self.program(call).is_some_and(|program| program.kind == ProgramKind::Curve)

@@ -281,8 +281,8 @@ impl Scene<'_> {
         grown.any(|rate| room(rate) && self.grows(ledger, flow, to, *rate))
     }
 
-    /// Whether an account may grow by rent at this rate: it held nothing but rent, or it pays a larger
-    /// price of a sale without an instruction, or receives one in the same call.
+    /// Whether an account may grow by rent at this rate: it held nothing but rent, or it pays a
+    /// larger price of a sale without an instruction, or receives one in the same call.
     fn grows(&self, ledger: &Ledger, flow: &Flow, to: u8, rate: u64) -> bool {
         let (before, _) = self.tx.lamports.get(usize::from(to)).copied().unwrap_or_default();
         // An account without data, such as a vault of fees, does not grow.
