@@ -129,10 +129,30 @@ fn of_database(error: &Error) -> StoreError {
         (StoreFailure::Full, _) => unreachable("its disk is full"),
         (StoreFailure::ReadOnly, _) => unreachable("it takes no writes"),
         (_, Some(error)) => {
-            StoreError::Engine(format!("{} ({})", error.message(), error.code().code()))
+            let advice = match *error.code() {
+                SqlState::INSUFFICIENT_PRIVILEGE => {
+                    "; its user has to own the schema `blotter`, or to have the right to create it"
+                }
+                _ => "",
+            };
+            let (text, code) = (error.message(), error.code().code());
+            StoreError::Engine(format!("{text} ({code}){advice}"))
         }
         (_, None) if error.is_closed() => unreachable("the connection was cut"),
-        (_, None) => unreachable("no connection"),
+        (_, None) => unreachable(io_error(error).map_or("no connection", why_lost)),
+    }
+}
+
+/// Why there is no connection, without the text of the system, which may contain an address.
+fn why_lost(error: &io::Error) -> &'static str {
+    use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable, TimedOut};
+    match error.kind() {
+        ConnectionRefused => "nothing listens at its address",
+        HostUnreachable | NetworkUnreachable | TimedOut => "there is no way to its host",
+        _ if error.to_string().starts_with("failed to lookup address") => {
+            "the name of its host is not known"
+        }
+        _ => "no connection",
     }
 }
 
@@ -177,4 +197,22 @@ fn distrust(error: &Error) -> Option<&'static str> {
 /// The client has no type for this error.
 fn is_without_tls(error: &Error) -> bool {
     error.source().is_some_and(|cause| cause.to_string() == "server does not support TLS")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_there_is_no_connection_is_said_without_an_address() {
+        let unknown = "failed to lookup address information: db-1.example";
+        for (error, expected) in [
+            (io::ErrorKind::ConnectionRefused.into(), "nothing listens at its address"),
+            (io::ErrorKind::HostUnreachable.into(), "there is no way to its host"),
+            (io::Error::other(unknown), "the name of its host is not known"),
+            (io::Error::other("db-1.example"), "no connection"),
+        ] {
+            assert!(why_lost(&error).starts_with(expected), "{error}");
+        }
+    }
 }
