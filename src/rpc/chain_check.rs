@@ -73,7 +73,7 @@ pub(super) type Again = BoxFuture<'static, ChainCheck>;
 
 #[derive(Debug, Default)]
 pub(crate) struct ChainChecks {
-    pub(super) reported: Arc<Answers>,
+    pub(super) reported: Arc<ChainAnswers>,
     /// The pending queries; polled by each task that waits for them, and by
     /// [`ChainChecks::drive_queries`].
     round: Mutex<Option<Round>>,
@@ -82,7 +82,7 @@ pub(crate) struct ChainChecks {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Answers {
+pub(super) struct ChainAnswers {
     known: Mutex<HashMap<EndpointId, Reported>>,
     /// Beginning and end of the last query in which the endpoint named this chain.
     pub(super) named: Mutex<HashMap<EndpointId, (Instant, Instant)>>,
@@ -116,7 +116,7 @@ impl Reported {
     }
 }
 
-impl Answers {
+impl ChainAnswers {
     fn is_right(&self, id: EndpointId) -> Option<bool> {
         lock(&self.known).get(&id).map(|known| known.is_right)
     }
