@@ -156,8 +156,8 @@ fn loader(flags: config::Flags, environment: Environment) -> serve::reload::Load
     Box::new(move || read_config(&flags, &environment, &tables()?))
 }
 
-/// One thread more than there are processors: at most one loading task per processor runs at a time
-/// (`history/ready_limit.rs`), which leaves a thread for sockets and responses.
+/// One thread more than there are processors, which looks at the sockets while the others poll;
+/// loading tasks are polled next to all of them (`history/ready_limit.rs`).
 fn runtime() -> Result<Runtime, CliError> {
     let threads = available_parallelism().map_or(1, NonZero::get) + 1;
     let built =

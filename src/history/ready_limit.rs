@@ -1,6 +1,7 @@
 //! Limits how many loading tasks are ready at once. The runtime polls tasks in the order in which
 //! they become ready, so a page would wait behind each of fifty wallets that decode. Here one
-//! loading task per processor is ready, and the others wait in turn.
+//! loading task per processor is ready, and the others wait in turn. While one is polled, which
+//! takes milliseconds where it decodes, another thread polls what else its worker has.
 
 use std::num::NonZero;
 use std::pin::Pin;
@@ -8,7 +9,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::thread::available_parallelism;
 
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
+use tokio::task::block_in_place;
 use tokio_util::sync::PollSemaphore;
 
 /// The poll permits of one process. Cheap to clone.
@@ -44,10 +47,17 @@ impl<F: Future> Future for Limited<F> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         // `None` would mean a closed semaphore; this one is never closed.
         let turn = ready!(self.turn.poll_acquire(context));
-        let polled = self.work.as_mut().poll(context);
+        let polled = off_worker(|| self.work.as_mut().poll(context));
         drop(turn);
         polled
     }
+}
+
+/// Runs `work` while another thread takes over this worker's other tasks. A runtime of one thread
+/// has no other.
+fn off_worker<T>(work: impl FnOnce() -> T) -> T {
+    let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
+    if matches!(flavor, Ok(RuntimeFlavor::MultiThread)) { block_in_place(work) } else { work() }
 }
 
 #[cfg(test)]
@@ -86,11 +96,12 @@ mod tests {
         assert_eq!(limit.0.available_permits(), 2, "all permits are given back");
     }
 
-    /// A task that is blocked in its poll holds the only turn, and the others go on after it.
+    /// A task that is blocked in its poll holds the only turn but not the only worker; the others
+    /// go on after it.
     #[test]
     fn what_takes_no_turns_goes_on_next_to_what_waits_for_one() {
         let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
         let (limit, barrier) = (ReadyLimit::new(1), Arc::new(Barrier::new(2)));
         let (begun, holds) = mpsc::channel();
         let held = Arc::clone(&barrier);
