@@ -160,8 +160,12 @@ fn loader(flags: config::Flags, environment: Environment) -> serve::reload::Load
 /// loading tasks are polled next to all of them (`history/ready_limit.rs`).
 fn runtime() -> Result<Runtime, CliError> {
     let threads = available_parallelism().map_or(1, NonZero::get) + 1;
-    let built =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    // Workers change threads thousands of times a second while wallets load: without a limit a
+    // hundred threads, each with memory of its own. Where none is free, a loading task delays its
+    // worker's other tasks. Packing and look-ups of names take these threads too.
+    builder.worker_threads(threads).max_blocking_threads(threads);
+    let built = builder.enable_all().build();
     let runtime =
         built.map_err(|error| CliError::failed("the runtime cannot be started", error))?;
     runtime.block_on(async { signals::outlive_file_limits() })?;
