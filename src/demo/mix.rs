@@ -26,9 +26,7 @@ pub(super) fn key(seed: u64, parts: &[u64]) -> [u8; 32] {
 pub(super) fn fill(state: u64, out: &mut [u8]) {
     for (counter, chunk) in (0_u64..).zip(out.chunks_mut(8)) {
         let word = mix(state ^ counter.wrapping_mul(GOLDEN)).to_le_bytes();
-        for (to, from) in chunk.iter_mut().zip(word) {
-            *to = from;
-        }
+        chunk.copy_from_slice(word.split_at(chunk.len()).0);
     }
 }
 
@@ -41,8 +39,12 @@ pub(super) fn digest(seed: u64, bytes: &[u8]) -> u64 {
 /// The parts one after another, in `N` bytes.
 pub(super) fn joined<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
     let mut out = [0; N];
-    for (to, from) in out.iter_mut().zip(parts.iter().copied().flatten()) {
-        *to = *from;
+    let mut rest = out.as_mut_slice();
+    for part in parts {
+        let length = part.len().min(rest.len());
+        let (to, after) = rest.split_at_mut(length);
+        to.copy_from_slice(part.split_at(length).0);
+        rest = after;
     }
     out
 }

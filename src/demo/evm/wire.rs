@@ -1,5 +1,7 @@
 //! The format of transactions, receipts, blocks and traces (Ethereum's execution API).
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::keccak;
@@ -146,18 +148,18 @@ fn block_bloom(model: &EvmModel, height: u64) -> [u8; 256] {
 /// The bloom filter of events (Yellow Paper, 4.4.3).
 fn bloom(logs: &[EventLog]) -> [u8; 256] {
     let mut bloom = [0; 256];
-    let mut add = |data: &[u8]| {
-        let hash = keccak(&[data]);
-        for pair in hash.chunks_exact(2).take(3) {
+    // Most logs share their first topic and some addresses: each is hashed once.
+    let parts: BTreeSet<&[u8]> = logs
+        .iter()
+        .flat_map(|log| log.topics.iter().map(Word::as_slice).chain([log.address.as_slice()]))
+        .collect();
+    for part in parts {
+        for pair in keccak(&[part]).chunks_exact(2).take(3) {
             let number = pair.iter().fold(0, |all, byte| all << 8 | usize::from(*byte)) % 2048;
             if let Some(byte) = bloom.get_mut(255 - number / 8) {
                 *byte |= 1 << (number % 8);
             }
         }
-    };
-    for log in logs {
-        add(&log.address);
-        log.topics.iter().for_each(|topic| add(topic));
     }
     bloom
 }
