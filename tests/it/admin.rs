@@ -311,6 +311,13 @@ fn a_reload_puts_settings_in_force_and_keeps_the_old_ones_on_an_error() {
     assert_eq!(by.last(), Some(&&json!("SIGHUP")), "{audit:?}");
 }
 
+/// A line of a stream, of which only the rows are counted.
+#[derive(serde::Deserialize)]
+struct Rows {
+    #[serde(default)]
+    trades: Vec<serde::de::IgnoredAny>,
+}
+
 #[test]
 fn a_reload_under_64_streams_loses_none() {
     let node = Place::new();
@@ -339,8 +346,7 @@ fn a_reload_under_64_streams_loses_none() {
             let count: usize = body
                 .lines()
                 .filter(|line| !line.is_empty())
-                .map(|line| serde_json::from_str::<Value>(line).unwrap())
-                .map(|line| line["trades"].as_array().map_or(0, Vec::len))
+                .map(|line| serde_json::from_str::<Rows>(line).unwrap().trades.len())
                 .sum();
             let last = body.lines().last().unwrap();
             let mut end: Value = serde_json::from_str(last).unwrap();
