@@ -17,7 +17,7 @@ const LOGS_PER_PLACE: u64 = 64;
 const GAS_LIMIT: u64 = 1_500_000;
 
 pub(super) fn hex(bytes: &[u8]) -> String {
-    format!("0x{}", ::hex::encode(bytes))
+    const_hex::encode_prefixed(bytes)
 }
 
 pub(super) fn number(value: impl Into<u128>) -> String {

@@ -61,7 +61,7 @@ pub(crate) fn account_of(word: &Word) -> Option<Account> {
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    format!("0x{}", hex::encode(bytes))
+    const_hex::encode_prefixed(bytes)
 }
 
 pub(crate) fn head_call() -> Call {
