@@ -129,11 +129,10 @@ fn of_database(error: &Error) -> StoreError {
         (StoreFailure::Full, _) => unreachable("its disk is full"),
         (StoreFailure::ReadOnly, _) => unreachable("it takes no writes"),
         (_, Some(error)) => {
-            let advice = match *error.code() {
-                SqlState::INSUFFICIENT_PRIVILEGE => {
-                    "; its user has to own the schema `blotter`, or to have the right to create it"
-                }
-                _ => "",
+            let advice = if *error.code() == SqlState::INSUFFICIENT_PRIVILEGE {
+                "; its user has to own the schema `blotter`, or to have the right to create it"
+            } else {
+                ""
             };
             let (text, code) = (error.message(), error.code().code());
             StoreError::Engine(format!("{text} ({code}){advice}"))
@@ -207,8 +206,8 @@ mod tests {
     fn why_there_is_no_connection_is_said_without_an_address() {
         let unknown = "failed to lookup address information: db-1.example";
         for (error, expected) in [
-            (io::ErrorKind::ConnectionRefused.into(), "nothing listens at its address"),
-            (io::ErrorKind::HostUnreachable.into(), "there is no way to its host"),
+            (io::Error::from(io::ErrorKind::ConnectionRefused), "nothing listens at its address"),
+            (io::Error::from(io::ErrorKind::HostUnreachable), "there is no way to its host"),
             (io::Error::other(unknown), "the name of its host is not known"),
             (io::Error::other("db-1.example"), "no connection"),
         ] {
