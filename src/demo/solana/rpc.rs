@@ -240,7 +240,7 @@ impl NodeContext<'_> {
             })
         };
         let statuses: Vec<Option<Value>> = ids.iter().map(status).collect();
-        Ok(at_slot(self.head, |out| out.extend(json!(statuses).to_string().into_bytes())))
+        at_slot(self.head, &json!(statuses))
     }
 
     /// `maxSupportedTransactionVersion` does not count legacy transactions.
