@@ -163,7 +163,7 @@ fn runtime() -> Result<Runtime, CliError> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     // Workers change threads thousands of times a second while wallets load: without a limit a
     // hundred threads, each with memory of its own. Where none is free, a loading task delays its
-    // worker's other tasks. Packing and look-ups of names take these threads too.
+    // worker's other tasks. Packing takes these threads too; look-ups of nodes' names do not.
     builder.worker_threads(threads).max_blocking_threads(threads);
     let built = builder.enable_all().build();
     let runtime =

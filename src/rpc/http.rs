@@ -1,11 +1,15 @@
 //! The transport over the network.
 
 use std::error::Error as _;
+use std::net::ToSocketAddrs as _;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
 use super::transport::{HttpMethod, Request, Response, Transport, TransportError};
@@ -16,6 +20,8 @@ const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(60);
 const STALLED_BYTES_PER_SECOND: u128 = 256;
 /// Since its first byte: a connection begins slowly.
 const STALLED_AFTER: Duration = Duration::from_secs(2);
+/// Look-ups of names at once: one that gets no answer goes on after its connection was given up.
+const LOOK_UPS_MAX: usize = 64;
 
 /// HTTP and HTTPS; the client follows no redirect.
 #[derive(Debug, Clone)]
@@ -53,6 +59,7 @@ impl HttpTransport {
             .tls_backend_preconfigured(tls)
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT_WAIT_MAX)
+            .dns_resolver(LookUps(Arc::new(Semaphore::new(LOOK_UPS_MAX))))
             .pool_idle_timeout(IDLE_CONNECTION_MAX)
             .tcp_nodelay(true)
             .no_proxy()
@@ -105,6 +112,27 @@ impl Transport for HttpTransport {
     }
 }
 
+/// Looks names up on threads of their own: while name servers are silent, look-ups would take all of
+/// the runtime's few threads (`cli/mod.rs`), and packing of streams would wait for them.
+struct LookUps(Arc<Semaphore>);
+
+impl Resolve for LookUps {
+    fn resolve(&self, name: Name) -> Resolving {
+        let permits = Arc::clone(&self.0);
+        Box::pin(async move {
+            let permit = permits.acquire_owned().await?;
+            let (answer, answered) = oneshot::channel();
+            let look_up = move || {
+                // Without a receiver the connection was given up.
+                let _ = answer.send((name.as_str(), 0).to_socket_addrs());
+                drop(permit);
+            };
+            thread::Builder::new().name("name-look-up".to_owned()).spawn(look_up)?;
+            Ok(Box::new(answered.await??) as Addrs)
+        })
+    }
+}
+
 /// Whether the `rest` of a body, at the pace of what has come, does not come in the time that is
 /// `left` of its first byte's.
 fn is_stalled((came, rest): (usize, usize), since: Duration, left: Duration) -> bool {
@@ -132,7 +160,28 @@ fn failure(error: reqwest::Error) -> TransportError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
+
+    #[test]
+    fn a_name_is_looked_up_while_the_runtimes_spare_threads_are_taken() {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().max_blocking_threads(1).build().unwrap();
+        let (free, taken) = mpsc::channel::<()>();
+        runtime.spawn_blocking(move || taken.recv());
+        runtime.block_on(async {
+            let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let port = server.local_addr().unwrap().port();
+            let client = HttpTransport::new().unwrap().client;
+            let ask = client.get(format!("http://localhost:{port}")).send();
+            tokio::select! {
+                connected = server.accept() => assert!(connected.is_ok()),
+                answer = ask => panic!("no connection: {answer:?}"),
+            }
+        });
+        drop(free);
+    }
 
     #[test]
     fn a_body_that_cannot_come_in_time_is_given_up() {
