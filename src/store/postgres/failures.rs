@@ -105,6 +105,10 @@ fn kind(error: &Error) -> StoreFailure {
             io_error(error).is_some_and(|e| e.kind() == io::ErrorKind::PermissionDenied);
         return if is_read_only { StoreFailure::ReadOnly } else { StoreFailure::Connection };
     };
+    kind_of_state(state)
+}
+
+fn kind_of_state(state: &SqlState) -> StoreFailure {
     match *state {
         SqlState::READ_ONLY_SQL_TRANSACTION => StoreFailure::ReadOnly,
         SqlState::DISK_FULL => StoreFailure::Full,
@@ -126,19 +130,29 @@ fn of_database(error: &Error) -> StoreError {
     }
     let unreachable = |reason: &str| StoreError::Unreachable(reason.to_owned());
     match (kind(error), error.as_db_error()) {
-        (StoreFailure::Full, _) => unreachable("its disk is full"),
-        (StoreFailure::ReadOnly, _) => unreachable("it takes no writes"),
-        (_, Some(error)) => {
-            let advice = if *error.code() == SqlState::INSUFFICIENT_PRIVILEGE {
+        (_, Some(error)) => of_state(error.code(), error.message()),
+        (StoreFailure::ReadOnly, None) => unreachable("it takes no writes"),
+        (_, None) if error.is_closed() => unreachable("the connection was cut"),
+        (_, None) => unreachable(io_error(error).map_or("no connection", why_lost)),
+    }
+}
+
+/// What the server itself reported.
+fn of_state(state: &SqlState, text: &str) -> StoreError {
+    let text = format!("{text} ({})", state.code());
+    match kind_of_state(state) {
+        StoreFailure::Full => StoreError::Unreachable("its disk is full".to_owned()),
+        StoreFailure::ReadOnly => StoreError::Unreachable("it takes no writes".to_owned()),
+        // It starts or stops, or all its connections are taken.
+        StoreFailure::Connection => StoreError::Unreachable(text),
+        StoreFailure::Timeout | StoreFailure::Conflict | StoreFailure::Other => {
+            let advice = if *state == SqlState::INSUFFICIENT_PRIVILEGE {
                 "; its user has to own the schema `blotter`, or to have the right to create it"
             } else {
                 ""
             };
-            let (text, code) = (error.message(), error.code().code());
-            StoreError::Engine(format!("{text} ({code}){advice}"))
+            StoreError::Engine(text + advice)
         }
-        (_, None) if error.is_closed() => unreachable("the connection was cut"),
-        (_, None) => unreachable(io_error(error).map_or("no connection", why_lost)),
     }
 }
 
@@ -201,6 +215,22 @@ fn is_without_tls(error: &Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_starts_or_has_no_connection_left_may_answer_later() {
+        for (state, passes) in [
+            (SqlState::CANNOT_CONNECT_NOW, true),
+            (SqlState::ADMIN_SHUTDOWN, true),
+            (SqlState::TOO_MANY_CONNECTIONS, true),
+            (SqlState::DISK_FULL, true),
+            (SqlState::READ_ONLY_SQL_TRANSACTION, true),
+            (SqlState::UNDEFINED_TABLE, false),
+            (SqlState::INSUFFICIENT_PRIVILEGE, false),
+        ] {
+            let error = of_state(&state, "text");
+            assert_eq!(matches!(error, StoreError::Unreachable(_)), passes, "{error}");
+        }
+    }
 
     #[test]
     fn why_there_is_no_connection_is_said_without_an_address() {
