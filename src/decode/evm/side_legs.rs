@@ -213,8 +213,8 @@ pub(super) fn went_on(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> bool {
         && match own.measure {
             Measure::None | Measure::Gave(_) | Measure::Unknown => has_bought,
             Measure::Got(units) => {
-                let is_known = scene.ledger.native_known && !others_sell(scene, legs);
-                is_known && went(Asset::Native, units)
+                let is_known = scene.ledger.native_known;
+                is_known && went(Asset::Native, units) && !others_sell(scene, legs)
             }
         }
 }
