@@ -84,8 +84,14 @@ impl<'a> Scene<'a> {
 
     /// Whether a curve's program pays out earlier earnings, which a curve may have held until then.
     pub(super) fn claims_at_curve(&self) -> bool {
+        // A program calls itself only to log events, whose data is long.
+        let is_event = |call: &Instruction| {
+            let caller = call.parent.and_then(|at| self.instruction(at));
+            caller.is_some_and(|caller| caller.program == call.program)
+        };
         self.tx.instructions.iter().any(|call| {
             self.program(call).is_some_and(|program| program.kind == ProgramKind::Curve)
+                && !is_event(call)
                 && self.tables.moves_liquidity(&self.tx.data_of(call))
         })
     }
