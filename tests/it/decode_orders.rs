@@ -523,16 +523,20 @@ fn rent_by_which_an_account_of_a_venue_grows_is_no_price() {
         // A vault without data, or an account that holds more than rent, is paid a fee.
         check(&sold(128 * rate, 37 * rate), "w", &row(590_000 - 37 * rate));
         check(&sold(429 * rate + 1, 37 * rate), "w", &row(590_000 - 37 * rate));
-        // A curve also holds the lamports of which it pays the price.
-        let mut tx = sold_to_curve();
-        tx.pay(2, "w", "curve", 37 * rate);
-        check(&tx, "w", &[(Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun")]);
-        // It may also pay a fee out of the price that it is paid.
-        let mut tx = Tx::new("w");
-        tx.account("w bonk", "BONK", "w", 0).account("c bonk", "BONK", "curve", 5_000);
-        tx.call("6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P", &["w", "curve", "fees"], &[102]);
-        tx.pay(2, "w", "curve", 400 * rate).transfer(2, "c bonk", "w bonk", "curve", 1_000);
-        tx.drift("curve", -1_000).drift("fees", 1_000);
-        check(&tx, "w", &[(Side::Buy, "BONK", 1_000, Some(400 * rate), "Pump.fun")]);
+        // A curve also holds the lamports of which it pays the price, which may be less.
+        for bytes in [37, 100] {
+            let mut tx = sold_to_curve();
+            tx.pay(2, "w", "curve", bytes * rate);
+            check(&tx, "w", &[(Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun")]);
+        }
+        // It may also pay a fee out of the price that it is paid, or for another account's sale.
+        for paid in [1_000, 9_000_000] {
+            let mut tx = Tx::new("w");
+            tx.account("w bonk", "BONK", "w", 0).account("c bonk", "BONK", "curve", 5_000);
+            tx.call("6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P", &["w", "curve", "fees"], &[102]);
+            tx.pay(2, "w", "curve", 400 * rate).transfer(2, "c bonk", "w bonk", "curve", 1_000);
+            tx.drift("curve", -paid).drift("fees", paid);
+            check(&tx, "w", &[(Side::Buy, "BONK", 1_000, Some(400 * rate), "Pump.fun")]);
+        }
     }
 }

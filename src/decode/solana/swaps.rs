@@ -281,15 +281,16 @@ impl Scene<'_> {
         grown.any(|rate| room(rate) && self.grows(ledger, flow, to, *rate))
     }
 
-    /// Whether an account may grow by rent at this rate: it held nothing but rent, or it pays a
-    /// larger price of a sale without an instruction, or receives one in the same call.
+    /// Whether an account may grow by rent at this rate: it held nothing but rent, or it pays the
+    /// price of the wallet's sale without an instruction, or receives a larger one in the same call.
     fn grows(&self, ledger: &Ledger, flow: &Flow, to: u8, rate: u64) -> bool {
         let (before, _) = self.tx.lamports.get(usize::from(to)).copied().unwrap_or_default();
         // An account without data, such as a vault of fees, does not grow.
         let has_data = !RENT_RATES.iter().any(|rate| before == ACCOUNT_OVERHEAD * rate);
         let holds_rent = before.is_multiple_of(rate) && before > ACCOUNT_OVERHEAD * rate;
         let residue = ledger.residue.get(usize::from(to)).copied().unwrap_or(0);
-        let pays = residue + i128::from(flow.amount) < 0;
+        // Next to a purchase the curve may pay for the sale of another account.
+        let pays = residue < 0 && self.takes_tokens(ledger, flow.instruction);
         if (has_data && holds_rent) || pays {
             return true;
         }
@@ -301,6 +302,14 @@ impl Scene<'_> {
                     && other.amount > flow.amount
                     && self.parent(other) == self.parent(flow)
             })
+    }
+
+    /// Whether the wallet gives tokens in the venue's call that contains an instruction.
+    fn takes_tokens(&self, ledger: &Ledger, at: usize) -> bool {
+        let Some((call, _)) = self.leaf(at) else { return false };
+        let call = self.tx.subtree(call);
+        let mut inside = ledger.flows.iter().filter(|flow| call.contains(&flow.instruction));
+        inside.any(|flow| flow.asset != Asset::Native && ledger.is_own(flow.from))
     }
 
     fn parent(&self, flow: &Flow) -> Option<usize> {
