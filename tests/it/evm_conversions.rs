@@ -458,6 +458,14 @@ fn a_token_that_a_join_mints_behind_a_peg_module_is_exchanged() {
     let join = account("3c0f895007ca717aa01c8693e59df1e8c3777feb");
     bought(join).gives(&[('s', CCC, 500, None), ('b', USDS, MINTED, None)]);
     bought(OTHER).gives_none(Some(NoteKind::Liquidity));
+    // By both alone, at an aggregator whose event names what came in and went out.
+    let kyber = account("6131b5fae19ea4f9d964eac0408e4408b66337b5");
+    let signature = "Swapped(address,address,address,address,uint256,uint256)";
+    let sides = [WALLET, AAA, USDS, WALLET].map(word);
+    let mut logs = vec![transfer(AAA, WALLET, ROUTER, HELD)];
+    logs.extend(bought(join).tx.logs.into_iter().skip(3));
+    logs.push(log(kyber, signature, &[], &[&sides[..], &[HELD, MINTED].map(number)].concat()));
+    case(logs).to(kyber).gives_none(Some(NoteKind::Conversion));
 }
 
 /// The reverse at the converter of USDS, whose event states one amount of both.

@@ -60,9 +60,13 @@ pub(super) fn traded(scene: &Scene<'_>, own: &Own) -> Result<Vec<Leg>, Option<No
 /// Whether all that the wallet exchanged was converted at a fixed price and no market took part. A
 /// router's own event reports such a conversion as an exchange.
 fn only_converted(scene: &Scene<'_>, own: &Own) -> bool {
+    let others = |of| scene.conversions.iter().filter_map(move |one| Some((one, one.other(of)?)));
+    let is_own = |asset| own.exchanged.iter().any(|leg| Asset::Token(leg.token) == asset);
+    // What one module gives may be converted at the next one.
+    let leads_on = |from, by| others(by).any(|(_, end)| end != from && is_own(end));
     let converted = |leg: &Leg| {
         let asset = Asset::Token(leg.token);
-        scene.conversions.iter().any(|one| one.is_wallets && one.other(asset).is_some())
+        others(asset).any(|(one, other)| one.is_wallets || leads_on(asset, other))
     };
     !own.exchanged.is_empty() && !scene.has_market() && own.exchanged.iter().all(converted)
 }
