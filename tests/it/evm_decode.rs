@@ -541,8 +541,15 @@ fn coin_of_the_pool_of_a_launched_token_is_not_its_price() {
     };
     launched(ZERO, 50).gives(&[('b', AAA, 40, None)]);
     // The token existed; no liquidity of that amount was added.
-    launched(OTHER, 50).gives(&[('b', AAA, 40, Some(150))]);
-    launched(ZERO, 51).gives(&[('b', AAA, 40, Some(150))]);
+    let row = [('b', AAA, 40, Some(150))];
+    launched(OTHER, 50).gives(&row);
+    launched(ZERO, 51).gives(&row);
+    // A route that adds coin to a pool of another token on the way.
+    let mut routed = launched(ZERO, 51);
+    let added =
+        log(POOL_2, "Mint(address,uint256,uint256)", &[word(ROUTER)], &[number(1), number(30)]);
+    routed.tx.logs.extend([transfer(weth(), ROUTER, POOL_2, 30), added]);
+    routed.gives(&row);
 }
 
 #[test]

@@ -280,11 +280,13 @@ fn is_liquidity(scene: &Scene<'_>, m: &Move) -> bool {
     })
 }
 
-/// Whether coin was laid into a pool while the wallet bought a token that is launched here: a part
-/// of what its creator gave, next to the price.
+/// Whether coin was laid into a pool of a token while the wallet bought that token, which is
+/// launched here: a part of what its creator gave, next to the price.
 pub(super) fn founds_pool(scene: &Scene<'_>, leg: &Leg) -> bool {
-    let mut coin = scene.ledger.moves.iter().filter(|m| scene.ledger.is_measure(m.asset));
-    is_launched(scene.ledger, leg) && coin.any(|m| is_liquidity(scene, m))
+    let moves = || scene.ledger.moves.iter();
+    let holds = |who: Account| moves().any(|m| m.asset == Asset::Token(leg.token) && m.to == who);
+    let mut coin = moves().filter(|m| scene.ledger.is_measure(m.asset));
+    is_launched(scene.ledger, leg) && coin.any(|m| is_liquidity(scene, m) && holds(m.to))
 }
 
 /// Whether a token that the wallet got moved for the first time by being minted.
