@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::full_pages::FIRST_SLOT;
+use super::wire::Balance;
 use crate::decode::solana::Transaction;
 use crate::domain::Height;
 
@@ -29,8 +30,11 @@ pub(super) struct BalanceChain {
 }
 
 impl BalanceChain {
-    pub(super) fn report(&mut self, account: [u8; 32], at: Height, amount: u64) {
-        self.reported.insert(account, (at, amount));
+    /// Takes what nodes report of accounts, for a read up to `head`: what moved an account above
+    /// that slot is not read.
+    pub(super) fn report(&mut self, balances: &[Balance], head: Height) {
+        let known = balances.iter().filter(|balance| balance.at <= head);
+        self.reported.extend(known.map(|of| (of.account, (of.at, of.amount))));
     }
 
     /// Takes all transactions of the slots below those before, newest first; `None` for one that is
@@ -193,13 +197,15 @@ mod tests {
         for (reported, at, oldest, expected) in [
             (2, 9, 0, &[][..]),
             (3, 9, 0, &[(9, 9)]),
-            // It moved since.
+            // It moved since, or above the head.
             (3, 8, 0, &[]),
+            (3, 10, 0, &[]),
             // It held something before its first transaction.
             (2, 9, 9, &[(0, 9)]),
         ] {
             let mut chain = BalanceChain::default();
-            chain.report(account, FIRST_SLOT + at, reported);
+            let balance = Balance { account, amount: reported, at: FIRST_SLOT + at };
+            chain.report(&[balance], FIRST_SLOT + 9);
             let found = gaps(&mut chain, &[(9, Some(5), Some(2))], oldest);
             assert_eq!(found, expected, "{reported} {at}");
         }

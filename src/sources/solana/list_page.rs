@@ -42,11 +42,10 @@ impl ListPage {
         Some(self.entries.last()?.slot)
     }
 
-    /// The union of two answers to one page, as far down as both reach. A transaction that only one of
-    /// them marks as failed is asked for. An answer that does not
-    /// reach below the list's lowest slot, or is not in order, is ignored in favour of the other
-    /// one: a node that keeps no more must not hide what follows. The last entries of a slot are in
-    /// the order of one answer.
+    /// The union of two answers to one page, as far down as both reach. A transaction that only one
+    /// of them marks as failed is asked for. An answer that does not reach below the list's lowest
+    /// slot, or is not in order, is ignored in favour of the other one: a node that keeps no more
+    /// must not hide what follows. The last entries of a slot are in the order of one answer.
     pub(super) fn joined(self, other: Self, lowest: Option<Height>) -> Self {
         let low = match (self.end_below(lowest), other.end_below(lowest)) {
             (Some(end), Some(other)) => end.max(other),

@@ -255,8 +255,8 @@ impl ListReader {
         self.start(head, List::new(Kind::Wallet, self.request.low, head));
         let Some(accounts) = accounts else { return };
         let mut gone: HashMap<[u8; 32], SourceAccount> = self.known.clone();
+        self.chain.report(&accounts, head);
         for Balance { account, amount, at } in accounts {
-            self.chain.report(account, at, amount);
             let known = gone.remove(&account);
             // A balance from above the head does not show whether the account moved below it.
             let same = at <= head && known.is_some_and(|known| known.held(amount));

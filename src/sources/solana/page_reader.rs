@@ -147,9 +147,7 @@ impl PageReader {
         };
         self.accounts = accounts.iter().map(seen).collect();
         self.news = self.accounts.clone();
-        for Balance { account, amount, at } in accounts {
-            self.chain.report(account, at, amount);
-        }
+        self.chain.report(&accounts, head);
         self.start(head);
     }
 

@@ -15,12 +15,12 @@ type Key = (Reverse<Height>, TxId);
 pub(super) type Timed = (Box<Transaction>, UnixSeconds);
 pub(super) type ReadyTxs = Ready<Timed, TxId>;
 
-/// Whether a transaction failed, as its list says.
+/// Whether it is known if a transaction failed that its list marks so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FailedEntry {
     Unconfirmed,
     Asked,
-    Confirmed,
+    Known,
 }
 
 #[derive(Debug, Default)]
@@ -85,10 +85,12 @@ impl Timeline {
     /// Plans those of these entries that did not fail.
     pub(super) fn confirm_failed(&mut self, asked: &[Entry], not_failed: &HashSet<TxId>) {
         for entry in asked {
-            let key = (Reverse(entry.slot), entry.id);
-            if !not_failed.contains(&entry.id) {
-                self.failed.entry(key).and_modify(|state| *state = FailedEntry::Confirmed);
-            } else if self.failed.remove(&key).is_some() {
+            let Some(state) = self.failed.get_mut(&(Reverse(entry.slot), entry.id)) else {
+                continue;
+            };
+            // Kept, as the next page of the list may hold it again.
+            *state = FailedEntry::Known;
+            if not_failed.contains(&entry.id) {
                 self.add(&[Entry { failed: None, ..*entry }], false);
             }
         }
@@ -112,12 +114,14 @@ impl Timeline {
         self.planned.len() - self.planned.under_way()
     }
 
-    /// Whether fewer than `ahead` entries wait in the slots that all lists have passed.
+    /// Whether fewer than `ahead` entries wait in the slots that all lists have passed, and few are
+    /// asked for whether they failed.
     pub(super) fn wants_entries(&self, frontier: Option<Height>, ahead: usize) -> bool {
         let passed = |slot: Height| frontier.is_none_or(|frontier| slot > frontier);
         let known = self.planned.iter().take_while(|((Reverse(slot), _), _)| passed(*slot));
         let waiting = known.filter(|(_, slot)| slot.is_waiting());
-        waiting.take(ahead).count() < ahead
+        let doubted = self.failed.values().filter(|state| **state != FailedEntry::Known);
+        waiting.take(ahead).count() < ahead && doubted.take(DOUBTED_MAX).count() < DOUBTED_MAX
     }
 
     pub(super) fn under_way(&self) -> usize {
@@ -162,7 +166,7 @@ impl Timeline {
             .iter()
             .find(|(_, slot)| !matches!(slot.fetch, Fetch::Ready(_) | Fetch::Passed))
             .map_or(self.low, |((Reverse(slot), _), _)| slot.saturating_add(1));
-        let mut doubted = self.failed.iter().filter(|(_, it)| **it != FailedEntry::Confirmed);
+        let mut doubted = self.failed.iter().filter(|(_, it)| **it != FailedEntry::Known);
         let first_doubted =
             doubted.next().map_or(self.low, |((Reverse(slot), _), _)| slot.saturating_add(1));
         known.max(first_missing).max(first_doubted)
@@ -266,3 +270,41 @@ impl Timeline {
 
 /// Entries of the wallet's list to keep for the resume hint.
 const MARKS_KEPT: usize = 64;
+/// Entries in doubt whether they failed, from which on no further page is requested: a list of
+/// failures alone comes sooner than the answers about them.
+const DOUBTED_MAX: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(slot: Height) -> Entry {
+        let id = TxId::solana(&[u8::try_from(slot % 200).unwrap(); 64]);
+        Entry { slot, id, time: None, failed: Some(true) }
+    }
+
+    #[test]
+    fn what_did_not_fail_is_looked_up_once() {
+        let (mut timeline, page) = (Timeline::new(0, 100), [failed(9), failed(8)]);
+        timeline.add(&page, true);
+        let asked = timeline.take_failed(10);
+        assert_eq!(asked, page);
+        assert!(timeline.take_failed(10).is_empty());
+        timeline.confirm_failed(&asked, &HashSet::from([failed(9).id]));
+        // The next page holds them again.
+        timeline.add(&page, true);
+        assert!(timeline.take_failed(10).is_empty());
+        assert_eq!(timeline.take(10).0, [Entry { failed: None, ..failed(9) }]);
+    }
+
+    #[test]
+    fn pages_wait_for_the_answers_about_many_failures() {
+        let mut timeline = Timeline::new(0, Height::MAX);
+        let page: Vec<Entry> = (1..).map(failed).take(DOUBTED_MAX).collect();
+        timeline.add(&page, false);
+        let asked = timeline.take_failed(DOUBTED_MAX);
+        assert!(!timeline.wants_entries(None, 1));
+        timeline.confirm_failed(&asked, &HashSet::new());
+        assert!(timeline.wants_entries(None, 1));
+    }
+}
