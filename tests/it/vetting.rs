@@ -59,13 +59,17 @@ async fn a_node_that_was_silent_is_asked_again() {
     read(&world, "first", silent).await;
     world.nodes[0].set_faults(Faults::none());
     let known = world.nodes[0].stats();
+    let asked = |method| world.nodes[0].stats().calls_of(method) - known.calls_of(method);
     for wallet in 0..20 {
         read(&world, &format!("wallet {wallet}"), Faults::none()).await;
+        if asked("getTransaction") > 0 {
+            break;
+        }
         sleep(Duration::from_secs(8)).await;
     }
-    let now = world.nodes[0].stats();
-    assert_eq!(now.calls_of("getGenesisHash"), known.calls_of("getGenesisHash") + 1);
-    assert!(now.calls_of("getTransaction") > known.calls_of("getTransaction"), "{now:?}");
+    assert!(asked("getTransaction") > 0, "{:?}", world.nodes[0].stats());
+    // And at the end of the read in which it answers, for what that one listed.
+    assert!((1..=2).contains(&asked("getGenesisHash")), "{:?}", world.nodes[0].stats());
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,6 +144,7 @@ async fn a_slow_node_is_not_waited_for_at_each_account() {
         began.elapsed()
     };
     let (alone, mixed) = (read(1).await, read(2).await);
-    // Once it is asked: about the end of the wallet's own list.
-    assert!(mixed < alone + Duration::from_secs(6), "{alone:?} alone, {mixed:?} mixed");
+    // Twice it is asked: about the end of the wallet's own list, and then whether it is still of
+    // this chain.
+    assert!(mixed < alone + Duration::from_secs(10), "{alone:?} alone, {mixed:?} mixed");
 }
