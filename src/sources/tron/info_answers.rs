@@ -37,7 +37,8 @@ struct Giver {
     has_given: bool,
     /// Answers without internal transactions although there are some.
     lacked: SpacedAnswers,
-    /// Transactions in a row for which all answers lacked them, and the highest block of them.
+    /// Transactions for which all answers lacked them since one of their blocks or an older one had
+    /// some, and the highest block of them.
     bare: u32,
     bare_top: Height,
     /// Up to this block none of its servers keeps any.
@@ -57,7 +58,10 @@ impl InternalGivers {
         let giver = self.by.entry(id).or_default();
         giver.has_given |= given.is_some();
         if let Some(block) = given {
-            (giver.bare, giver.bare_top) = (0, 0);
+            // What a newer one has shows nothing of those.
+            if block <= giver.bare_top {
+                (giver.bare, giver.bare_top) = (0, 0);
+            }
             giver.none_to = giver.none_to.filter(|top| block > *top);
         } else {
             giver.lacked.note(Instant::now(), limits.lists_refusal_spacing);
@@ -198,4 +202,28 @@ impl<'a> InfoAnswers<'a> {
 
 pub(super) fn has_internal(tx: &Transaction) -> bool {
     matches!(tx.call.native, NativeFlows::Calls(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of blocks before its servers kept any, a wallet may have only a few transactions: reads again
+    /// and again show it, though each shows newer ones that have some.
+    #[test]
+    fn a_few_old_transactions_without_inner_calls_are_not_in_doubt_for_good() {
+        let (mut givers, limits, id) =
+            (InternalGivers::default(), TronLimits::default(), EndpointId(0));
+        for read in 1..=3 {
+            givers.note(id, Some(100), &limits);
+            for block in [9, 8, 7] {
+                givers.note_bare(id, block);
+            }
+            assert_eq!(givers.keep(9), read < 3, "{read}");
+        }
+        assert!(givers.keep(100));
+        // One as old as the newest of them shows that they were kept.
+        givers.note(id, Some(9), &limits);
+        assert!(givers.keep(9));
+    }
 }
