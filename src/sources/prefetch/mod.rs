@@ -241,6 +241,10 @@ pub(super) async fn next_chunk<R: PrefetchReader>(reader: &mut R) -> Result<Opti
         if reader.has_ended() {
             continue;
         }
+        // What could be delivered may have shown that something is missing.
+        if reader.prefetcher().in_flight.is_empty() {
+            reader.request_more(Urgency::Stalled);
+        }
         if let Some(event) = reader.prefetcher().next_event().await {
             reader.absorb(event)?;
         } else {

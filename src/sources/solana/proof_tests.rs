@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::fetch::Fetched;
 use super::full_pages::PageQuery;
 use super::list::Entry;
+use super::open::TOKEN_PROGRAM;
 use super::reader::SolanaReader;
 use super::timeline::Timeline;
 use super::wire::signatures;
@@ -18,7 +19,7 @@ use crate::domain::{Address, Doubts, Height, TxId, UnixSeconds};
 use crate::registry::Registry;
 use crate::rpc::scripted::{NO_METHOD, NodeFault, ScriptedNodes, lane, rpc};
 use crate::rpc::{CallOptions, EndpointId, Pool, Result, UpstreamError};
-use crate::sources::chunk::GapRequest;
+use crate::sources::chunk::{GapRequest, RawTx};
 
 const WALLET: [u8; 32] = [42; 32];
 const HEAD: Height = 1_000;
@@ -131,6 +132,14 @@ async fn read_by(pool: Pool, low: Height, high: Option<Height>) -> Result<(Vec<H
     let registry = Registry::embedded().unwrap();
     let source = SolanaSource::new(pool, None, SolanaLimits::default())
         .with_busy_account(registry.chain_named("solana").unwrap());
+    read_from(source, low, high).await
+}
+
+async fn read_from(
+    source: SolanaSource,
+    low: Height,
+    high: Option<Height>,
+) -> Result<(Vec<Height>, Doubts)> {
     let request = GapRequest {
         wallet: Address::Solana(WALLET),
         low,
@@ -145,7 +154,7 @@ async fn read_by(pool: Pool, low: Height, high: Option<Height>) -> Result<(Vec<H
     let mut reader = SolanaReader::new(source, request);
     let (mut found, mut doubts) = (Vec::new(), Doubts::NONE);
     while let Some(chunk) = reader.next_chunk().await? {
-        found.extend(chunk.txs.iter().map(crate::sources::chunk::RawTx::height));
+        found.extend(chunk.txs.iter().chain(&chunk.late).map(RawTx::height));
         doubts = doubts.union(chunk.proof.doubts);
     }
     Ok((found, doubts))
@@ -371,4 +380,82 @@ async fn a_block_time_of_zero_is_none() {
     let source = SolanaSource::new(nodes.pool(&["one"]), None, SolanaLimits::default());
     let time = source.time_of(9, Some(0), &CallOptions::new(lane())).await;
     assert_eq!(time, Ok(Some(UnixSeconds(1_700_000_000))));
+}
+
+/// A call of the token program for the wallet's account, which holds these amounts before and after.
+fn moved(signature: &str, account: &str, [before, after]: [Option<u64>; 2]) -> Value {
+    let (owner, mint) = (Address::Solana(WALLET).to_string(), Address::Solana([8; 32]).to_string());
+    let held = |amount: Option<u64>| -> Value {
+        let row = |amount: u64| {
+            json!({"accountIndex": 2, "mint": mint, "owner": owner,
+                   "uiTokenAmount": {"amount": amount.to_string(), "decimals": 6}})
+        };
+        amount.map(row).into_iter().collect()
+    };
+    let mut tx = transaction(slot_of(signature), signature);
+    // Instruction 17 is SyncNative.
+    let call = json!({"programIdIndex": 1, "accounts": [2],
+                      "data": bs58::encode([17]).into_string()});
+    tx["transaction"]["message"]["accountKeys"] = json!([owner, TOKEN_PROGRAM, account]);
+    tx["transaction"]["message"]["instructions"] = json!([call]);
+    for (of, amount) in [("pre", before), ("post", after)] {
+        tx["meta"][format!("{of}Balances")] = json!([0, 0, 0]);
+        tx["meta"][format!("{of}TokenBalances")] = held(amount);
+    }
+    tx
+}
+
+/// The list of a token account leaves out its second transaction, in two answers or in all. Nothing else
+/// is asked for when its balances show that.
+#[tokio::test(start_paused = true)]
+async fn an_account_whose_balances_do_not_meet_is_listed_again() {
+    let [low, middle, top] = [SLOT + 1, SLOT + 5, SLOT + 9];
+    let whole = (vec![top, middle, low], Doubts::NONE);
+    for (cut, expected) in [(2, whole), (99, (vec![top, low], Doubts::UNCONFIRMED))] {
+        let (account, asked) = (Address::Solana([7; 32]).to_string(), AtomicU64::new(0));
+        let nodes = ScriptedNodes::new(move |(_, _, body)| {
+            rpc(body, |method, params| {
+                let context = json!({"slot": SLOT + 20});
+                Ok(match method {
+                    "getSlot" => json!(SLOT + 20),
+                    "getFirstAvailableBlock" => json!(0),
+                    "getTokenAccountsByOwner" if params[1]["programId"] == TOKEN_PROGRAM => {
+                        // Two, as eight bytes.
+                        let held = json!({"data": ["AgAAAAAAAAA=", "base64"], "executable": false,
+                                          "owner": TOKEN_PROGRAM});
+                        let held = json!({"pubkey": account, "account": held});
+                        json!({"context": context, "value": [held]})
+                    }
+                    "getTokenAccountsByOwner" => json!({"context": context, "value": []}),
+                    "getSignaturesForAddress" => {
+                        let is_whole = params[0] == account.as_str()
+                            && asked.fetch_add(1, Ordering::Relaxed) >= cut;
+                        let before = params[1]["before"].as_str().map_or(Height::MAX, slot_of);
+                        let shown = [top, middle, low].into_iter().filter(|slot| *slot < before);
+                        let shown = shown.filter(|slot| is_whole || *slot != middle);
+                        let row = |slot| {
+                            json!({"signature": id(slot, WALLETS), "slot": slot,
+                                                "blockTime": 1, "err": null})
+                        };
+                        shown.map(row).collect()
+                    }
+                    "getTransaction" => {
+                        let signature = params[0].as_str().unwrap();
+                        let held = match slot_of(signature) {
+                            slot if slot == top => [Some(5), Some(2)],
+                            slot if slot == middle => [Some(4), Some(5)],
+                            _ => [None, Some(4)],
+                        };
+                        moved(signature, &account, held)
+                    }
+                    _ => return Err(NO_METHOD),
+                })
+            })
+        });
+        let source = SolanaSource::new(nodes.pool(&["one"]), None, SolanaLimits::default());
+        let (mut found, doubts) = read_from(source, 0, None).await.unwrap();
+        found.sort_unstable_by_key(|slot| std::cmp::Reverse(*slot));
+        found.dedup();
+        assert_eq!((found, doubts), expected, "{cut}");
+    }
 }
