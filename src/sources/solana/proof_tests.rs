@@ -405,8 +405,8 @@ fn moved(signature: &str, account: &str, [before, after]: [Option<u64>; 2]) -> V
     tx
 }
 
-/// The list of a token account leaves out its second transaction, in two answers or in all. Nothing else
-/// is asked for when its balances show that.
+/// The list of a token account leaves out its second transaction, in two answers or in all. Nothing
+/// else is asked for when its balances show that.
 #[tokio::test(start_paused = true)]
 async fn an_account_whose_balances_do_not_meet_is_listed_again() {
     let [low, middle, top] = [SLOT + 1, SLOT + 5, SLOT + 9];
