@@ -45,11 +45,7 @@ impl ListReader {
     }
 
     pub(super) fn fill_gaps(&mut self, tx: &Transaction, slot: Height) {
-        let is_filled = |gap: &BalanceGap| {
-            (gap.low..=gap.high).contains(&slot)
-                && tx.token_balances().any(|(account, _)| account == gap.account)
-        };
-        self.gaps.retain(|gap| !is_filled(gap));
+        self.gaps.retain(|gap| !gap.is_filled_by(tx, slot));
     }
 
     /// Of gaps in delivered heights, what is missing was not found.
