@@ -51,8 +51,9 @@ pub(super) struct Abilities {
     /// Of each kind of rows: whether asset transfers have shown one, or are not asked for it. False
     /// where nodes have, of a transaction that was found by other kinds.
     transfers: Mutex<HashMap<ExplorerList, bool>>,
-    /// Kinds of rows that asset transfers or a list have shown.
-    listed: Mutex<HashSet<ExplorerList>>,
+    /// Kinds of rows that a way has shown. Asset transfers of most chains have no calls, which an
+    /// index of the same chain lists.
+    listed: Mutex<HashSet<(Discovery, ExplorerList)>>,
     /// Transactions that a list lacked.
     unlisted: Mutex<HashMap<(ExplorerList, Word), SpacedAnswers>>,
     /// Heads that nodes reported.
@@ -119,7 +120,7 @@ impl Abilities {
     pub(super) fn note_page(&self, of: (EndpointId, ExplorerList), page: &[ListRow]) {
         self.page_sizes.note(of, page);
         if !page.is_empty() {
-            lock(&self.listed).insert(of.1);
+            lock(&self.listed).insert((Discovery::Explorer, of.1));
         }
         if page.iter().any(|row| matches!(row.what, What::Outer { .. })) {
             lock(&self.show_success).insert(of.0);
@@ -134,16 +135,17 @@ impl Abilities {
     pub(super) fn note_transfers(&self, kinds: impl Iterator<Item = ExplorerList>) {
         let kinds: Vec<ExplorerList> = kinds.collect();
         lock(&self.transfers).extend(kinds.iter().map(|kind| (*kind, true)));
-        lock(&self.listed).extend(kinds);
+        lock(&self.listed).extend(kinds.into_iter().map(|kind| (Discovery::Alchemy, kind)));
     }
 
     /// Records that asset transfers are not asked for a kind.
     pub(super) fn note_unasked(&self, kind: ExplorerList) {
         lock(&self.transfers).insert(kind, true);
+        lock(&self.listed).remove(&(Discovery::Alchemy, kind));
     }
 
-    pub(super) fn has_listed(&self, kind: ExplorerList) -> bool {
-        lock(&self.listed).contains(&kind)
+    pub(super) fn has_listed(&self, way: Discovery, kind: ExplorerList) -> bool {
+        lock(&self.listed).contains(&(way, kind))
     }
 
     /// Records transactions that a list lacks; whether some have not been missing for long enough.

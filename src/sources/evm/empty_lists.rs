@@ -2,6 +2,7 @@
 //! its other lists contain: what it lacks then looks like what a wallet does not have.
 
 use super::EvmSource;
+use super::discovery::Discovery;
 use super::explorer_wire::ExplorerList;
 use super::fetch::FetchedTx;
 use super::receipts;
@@ -19,11 +20,11 @@ impl EvmSource {
     /// lack those of others that nothing else contains. A row that is missing by itself counts
     /// until it was missing in several answers over some time, as no index lists every token.
     pub(super) fn lacks_rows(&self, wallet: &Account, way: Way, fetched: &[FetchedTx]) -> bool {
-        let kinds = if way == Way::Transfers {
-            &ExplorerList::ALL[..]
+        let (by, kinds) = if way == Way::Transfers {
+            (Discovery::Alchemy, &ExplorerList::ALL[..])
         } else if way == Way::Explorer {
             // The wallet's own transactions are counted.
-            &[ExplorerList::Tokens]
+            (Discovery::Explorer, &[ExplorerList::Tokens][..])
         } else {
             return false;
         };
@@ -31,7 +32,7 @@ impl EvmSource {
         kinds.iter().any(|kind| {
             let due = fetched.iter().filter(|one| belongs(chain, *kind, wallet, &one.tx));
             let (listed, lacking): (Vec<_>, Vec<_>) = due.partition(|one| one.is_listed(*kind));
-            if lacking.is_empty() || !self.inner.abilities.has_listed(*kind) {
+            if lacking.is_empty() || !self.inner.abilities.has_listed(by, *kind) {
                 return false;
             }
             let hashes = lacking.iter().map(|one| one.tx.hash);
@@ -109,6 +110,7 @@ mod tests {
 
     use super::super::discovery::Candidate;
     use super::super::fetch::Batch;
+    use super::super::list_row::bare_row;
     use super::super::lists_model::lane;
     use super::super::node_model::nodes;
     use super::super::receipts::TokenTransfer;
@@ -199,6 +201,8 @@ mod tests {
             let source = source("0x60");
             assert!(!source.lacks_rows(&WALLET, way, &bought(tokens)), "it never had one");
             source.inner.abilities.note_transfers(ExplorerList::ALL.into_iter());
+            let index = (EndpointId(0), ExplorerList::Tokens);
+            source.inner.abilities.note_page(index, &[bare_row(9, 1)]);
             let mut lacks = Vec::new();
             for _ in 0..3 {
                 lacks.push(source.lacks_rows(&WALLET, way, &bought(tokens)));
@@ -214,6 +218,21 @@ mod tests {
         (alone[0].candidate.listed.0, alone[0].candidate.calls) = (true, None);
         assert!(source.lacks_rows(&WALLET, Way::Transfers, &alone));
         assert!(!source.lacks_rows(&WALLET, Way::Explorer, &alone), "these are counted");
+    }
+
+    /// Most chains offer no transfers of inner calls, while their index lists these.
+    #[tokio::test(start_paused = true)]
+    async fn what_a_way_is_not_asked_for_is_not_missing_though_another_one_lists_it() {
+        let source = source("0x60");
+        let abilities = &source.inner.abilities;
+        abilities.note_page((EndpointId(0), ExplorerList::Calls), &[bare_row(9, 1)]);
+        let mut sold = [purchase(true, true)];
+        sold[0].candidate.calls = None;
+        assert!(!source.lacks_rows(&WALLET, Way::Transfers, &sold));
+        abilities.note_transfers(ExplorerList::ALL.into_iter());
+        assert!(source.lacks_rows(&WALLET, Way::Transfers, &sold));
+        abilities.note_unasked(ExplorerList::Calls);
+        assert!(!source.lacks_rows(&WALLET, Way::Transfers, &sold));
     }
 
     /// Of each kind of asset transfers that the wallet has, some must have been listed.
