@@ -28,7 +28,7 @@ const WRONG_CHAIN_COOLDOWN_MAX: Duration = Duration::from_secs(3600);
 /// answer at its address by then.
 const RIGHT_CHAIN_KEPT: Duration = Duration::from_secs(600);
 /// Reads start without a confirmed endpoint after this long.
-pub(super) const NO_ANSWER_WAIT: Duration = Duration::from_secs(5);
+const NO_ANSWER_WAIT: Duration = Duration::from_secs(5);
 /// An endpoint that answered with an unexpected error is queried again after this long, if no other
 /// one is confirmed.
 const ODD_CHAIN_KEPT: Duration = Duration::from_secs(60);
@@ -86,6 +86,8 @@ pub(super) struct ChainAnswers {
     known: Mutex<HashMap<EndpointId, Reported>>,
     /// Beginning and end of the last query in which the endpoint named this chain.
     pub(super) named: Mutex<HashMap<EndpointId, (Instant, Instant)>>,
+    /// When an endpoint that counted as one of this chain named another one.
+    left: Mutex<HashMap<EndpointId, Instant>>,
     updated: Notify,
 }
 
@@ -117,8 +119,13 @@ impl Reported {
 }
 
 impl ChainAnswers {
-    fn is_right(&self, id: EndpointId) -> Option<bool> {
+    pub(super) fn is_right(&self, id: EndpointId) -> Option<bool> {
         lock(&self.known).get(&id).map(|known| known.is_right)
+    }
+
+    /// An endpoint that has left this chain since, whose answers were used until then.
+    pub(super) fn left_since(&self, begun: Instant) -> Option<EndpointId> {
+        lock(&self.left).iter().find(|(_, at)| **at >= begun).map(|(id, _)| *id)
     }
 
     fn is_reported(&self, id: EndpointId) -> bool {
@@ -161,9 +168,13 @@ impl ChainAnswers {
             lock(&self.named).insert(id, (began, Instant::now()));
         }
         let before = self.is_right(id);
+        let was_right = before == Some(true);
         match reported {
             ChainCheck::Mismatch => {
                 tracing::error!(endpoint = %pool.label(id), "the endpoint reports another chain and is disabled until it reports this one");
+                if was_right {
+                    lock(&self.left).insert(id, Instant::now());
+                }
                 self.store_mismatch(pool, id);
             }
             // Only a matching answer enables an endpoint that reported another chain.

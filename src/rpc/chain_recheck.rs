@@ -8,35 +8,40 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared, join_all};
 use tokio::time::{Instant, timeout};
 
-use super::chain_check::{Again, ChainCheck, ChainChecks, NO_ANSWER_WAIT};
+use super::chain_check::{Again, ChainCheck, ChainChecks};
 use super::endpoint::EndpointId;
 use super::error::{Result, UpstreamError};
 use super::pool::Pool;
 use crate::domain::lock;
 
+/// An endpoint that takes longer is believed: rows wait for the answer, and most of what was read
+/// came from faster ones.
+const AGAIN_WAIT: Duration = Duration::from_secs(1);
 /// An endpoint that gave no answer is not asked again for this long, as each window would wait.
 const SILENT_PAUSE: Duration = Duration::from_secs(30);
 
 impl ChainChecks {
     /// Asks the endpoints that have answered since they last named this chain again, unless they
-    /// did so after `since`. An error if one names another chain: what was received up to `since`
-    /// may be of that one. An endpoint that gives no answer in time, or never named a chain, is
-    /// believed.
+    /// did so after `since`. An error if one names another chain, or was found to have left this
+    /// one after the read had begun: what was received from `begun` to `since` may be of that one.
+    /// An endpoint that gives no answer in time, or never named a chain, is believed.
     pub(crate) async fn confirm(
         &self,
         pool: &Pool,
-        (method, since): (&'static str, Instant),
+        (method, begun, since): (&'static str, Instant, Instant),
         ask: impl Fn(EndpointId) -> BoxFuture<'static, ChainCheck>,
     ) -> Result<()> {
+        let is_used = |id: &EndpointId| self.reported.is_right(*id) != Some(false);
         let is_open = |id: &EndpointId| {
             let named = lock(&self.reported.named).get(id).copied();
             let answered = pool.answered_at(*id);
             named.is_some_and(|(began, ended)| began < since && answered > Some(ended))
         };
-        let open: Vec<EndpointId> = pool.ids().into_iter().filter(is_open).collect();
+        let open: Vec<EndpointId> =
+            pool.ids().into_iter().filter(is_used).filter(is_open).collect();
         let asked = open.iter().map(|id| {
             let again = self.ask_again(pool, *id, since, (method, &ask));
-            async move { (*id, timeout(NO_ANSWER_WAIT, again).await) }
+            async move { (*id, timeout(AGAIN_WAIT, again).await) }
         });
         let answers = join_all(asked).await;
         for (id, answer) in &answers {
@@ -46,8 +51,9 @@ impl ChainChecks {
             }
         }
         let mut answers = answers.into_iter();
-        match answers.find(|(_, answer)| *answer == Ok(ChainCheck::Mismatch)) {
-            Some((id, _)) => {
+        let denied = answers.find(|(_, answer)| *answer == Ok(ChainCheck::Mismatch));
+        match denied.map(|(id, _)| id).or_else(|| self.reported.left_since(begun)) {
+            Some(id) => {
                 let last = format!("{} has named another chain meanwhile", pool.label(id));
                 Err(UpstreamError::unavailable(last))
             }
@@ -132,7 +138,7 @@ mod tests {
             }
             .boxed()
         };
-        let twice = || checks.confirm(&pool, (METHOD, since), ask);
+        let twice = || checks.confirm(&pool, (METHOD, since, since), ask);
         let (one, two) = futures_util::future::join(twice(), twice()).await;
         assert_eq!(one.is_err(), two.is_err(), "the answer is shared");
         let count = *lock(&asked);
@@ -147,5 +153,45 @@ mod tests {
         assert_eq!(confirmed(&[Unknown], true, 0).await, (false, 1), "it does not say");
         assert_eq!(confirmed(&[], false, 0).await, (false, 0), "it has answered nothing since");
         assert_eq!(confirmed(&[], true, 5).await, (false, 0), "it was read before");
+    }
+
+    /// Another reader finds it out first: this one may hold answers from before, and gets none.
+    #[tokio::test(start_paused = true)]
+    async fn an_endpoint_that_left_the_chain_spoils_what_was_begun_before_and_nothing_else() {
+        let pool = ScriptedNodes::new(|(_, _, body)| rpc(body, |_, _| Ok(json!(1)))).pool(&["one"]);
+        let checks = ChainChecks::default();
+        let always = |answer: ChainCheck| move |_: EndpointId| async move { answer }.boxed();
+        checks.check(&pool, METHOD, always(Match)).await.unwrap();
+        let begun = Instant::now();
+        advance(Duration::from_secs(5)).await;
+        pool.call("logs", json!([]), &options()).await.unwrap();
+        let found = (METHOD, begun, Instant::now());
+        assert!(checks.confirm(&pool, found, always(Mismatch)).await.is_err());
+        advance(Duration::from_secs(1)).await;
+        let now = Instant::now();
+        assert!(checks.confirm(&pool, (METHOD, begun, now), always(Unknown)).await.is_err());
+        // It is disabled: what it says is of no account.
+        assert!(checks.confirm(&pool, (METHOD, now, now), always(Mismatch)).await.is_ok());
+    }
+
+    /// The rows of a read wait for it.
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_answer_is_not_waited_for() {
+        let pool = ScriptedNodes::new(|(_, _, body)| rpc(body, |_, _| Ok(json!(1)))).pool(&["one"]);
+        let checks = ChainChecks::default();
+        let named = |_: EndpointId| async { Match }.boxed();
+        checks.check(&pool, METHOD, named).await.unwrap();
+        advance(Duration::from_secs(5)).await;
+        pool.call("logs", json!([]), &options()).await.unwrap();
+        let slow = |_: EndpointId| {
+            async {
+                sleep(AGAIN_WAIT * 4).await;
+                Mismatch
+            }
+            .boxed()
+        };
+        let began = Instant::now();
+        assert!(checks.confirm(&pool, (METHOD, began, began), slow).await.is_ok());
+        assert_eq!(began.elapsed(), AGAIN_WAIT);
     }
 }

@@ -46,6 +46,7 @@ pub struct GapReader {
     source: Source,
     lane: Lane,
     low: Height,
+    begun: Instant,
     /// A chunk that was read by then, and waits until the chain of its endpoints is confirmed.
     held: Option<(RawChunk, Instant)>,
     has_failed: bool,
@@ -62,7 +63,8 @@ impl Source {
     pub fn read(&self, request: GapRequest) -> GapReader {
         let (lane, low) = (request.lane.clone(), request.low);
         let reader = each!(self, source => source.read(request));
-        GapReader { reader, source: self.clone(), lane, low, held: None, has_failed: false }
+        let (source, begun) = (self.clone(), Instant::now());
+        GapReader { reader, source, lane, low, begun, held: None, has_failed: false }
     }
 
     /// Whether a chunk rests on the absence of entries that nothing has held against the chain
@@ -237,9 +239,9 @@ impl GapReader {
         let rests =
             |(chunk, _): &&(RawChunk, Instant)| self.source.rests_on_absence(chunk, self.low);
         if let Some((_, since)) = self.held.as_ref().filter(rests) {
-            let options = options(&self.lane);
+            let (options, read) = (options(&self.lane), (self.begun, *since));
             let confirmed =
-                each!(&self.source, source => source.confirm_chain(*since, &options).boxed());
+                each!(&self.source, source => source.confirm_chain(read, &options).boxed());
             let confirmed = match select(confirmed, self.reader.drive()).await {
                 Either::Left((confirmed, _)) => confirmed,
                 Either::Right((never, _)) => match never {},

@@ -272,8 +272,8 @@ mod tests {
             let (whole, time) = (Some(Box::new(tx)), Some(UnixSeconds(1)));
             let candidates = vec![Candidate { time, whole, ..candidate }];
             let proof = Proof::of(Way::Transfers);
-            let (wallet, listed_at) = (WALLET, Instant::now());
-            let batch = Batch { wallet, low: 0, high: 9, candidates, proof, listed_at };
+            let (wallet, listed) = (WALLET, (Instant::now(), Instant::now()));
+            let batch = Batch { wallet, low: 0, high: 9, candidates, proof, listed };
             let chunk = source.chunk(batch, CallOptions::new(lane())).await.unwrap();
             assert_eq!(chunk.proof, proof.with(doubts), "{listed:?}");
         }

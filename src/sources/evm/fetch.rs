@@ -30,7 +30,8 @@ pub(super) struct Batch {
     pub(super) high: Height,
     pub(super) candidates: Vec<Candidate>,
     pub(super) proof: Proof,
-    pub(super) listed_at: Instant,
+    /// When its list was opened, and when its window was listed.
+    pub(super) listed: (Instant, Instant),
 }
 
 pub(super) struct FetchedTx {
@@ -61,13 +62,13 @@ pub(super) struct FetchResult {
 impl EvmSource {
     /// The batch's chunk, if the nodes that listed it are still on this chain.
     pub(super) async fn listed_chunk(self, batch: Batch, options: CallOptions) -> Result<RawChunk> {
-        let (listed_at, source) = (batch.listed_at, self.clone());
+        let (listed, source) = (batch.listed, self.clone());
         let is_by_nodes = matches!(batch.proof.way, Way::Logs | Way::Transfers);
-        let confirmed = async {
-            if is_by_nodes { self.confirm_chain(listed_at, &options).await } else { Ok(()) }
-        };
+        let confirmed =
+            async { if is_by_nodes { self.confirm_chain(listed, &options).await } else { Ok(()) } };
         let chunk = Box::pin(source.chunk(batch, options.clone()));
-        let (chunk, ()) = try_join(chunk, confirmed).await?;
+        // First, as the endpoint may take few calls a second.
+        let ((), chunk) = try_join(confirmed, chunk).await?;
         Ok(chunk)
     }
 

@@ -46,8 +46,8 @@ struct Reading {
     listing: Listing,
     /// The lowest height that is listed; `None` if nothing is.
     listed_to: Option<Height>,
-    /// When the last window was listed.
-    listed_at: Instant,
+    /// When the list was opened, and when its last window was listed.
+    listed: (Instant, Instant),
     /// The first window until it is proved: its transactions are prefetched but not delivered.
     likely: Option<Window>,
     failed: Vec<Discovery>,
@@ -93,7 +93,7 @@ impl Reading {
             listing: if wallet.is_some() { Listing::Closed(request.high) } else { Listing::Done },
             wallet: wallet.unwrap_or_default(),
             listed_to: None,
-            listed_at: Instant::now(),
+            listed: (Instant::now(), Instant::now()),
             likely: None,
             failed: source.second_opinion(request.another),
             failing: None,
@@ -183,7 +183,7 @@ impl Reading {
             self.prefetch_references();
         }
         self.tip = tip.or(self.tip);
-        self.floor = low;
+        (self.floor, self.listed.0) = (low, Instant::now());
         let is_below = high < low;
         self.listing = if is_below { Listing::Done } else { Listing::Open(kind, lister) };
     }
@@ -323,7 +323,7 @@ impl Reading {
         if skipped > 0 {
             tracing::debug!(low, high, skipped, "transactions that only brought something");
         }
-        (self.listed_to, self.listed_at) = (Some(low), Instant::now());
+        (self.listed_to, self.listed.1) = (Some(low), Instant::now());
         let (mut top, mut part): (Height, Vec<Candidate>) = (high, Vec::new());
         for candidate in found {
             let is_new_height = part.last().is_some_and(|last| last.block != candidate.block);
@@ -340,8 +340,8 @@ impl Reading {
     fn cut(&mut self, (low, high): (Height, Height), candidates: Vec<Candidate>, proof: Proof) {
         let limits = &self.source.inner.limits;
         self.chunk_size = (self.chunk_size * 2).min(limits.chunk_max);
-        let (wallet, listed_at) = (self.wallet, self.listed_at);
-        self.waiting.push_back(Batch { wallet, low, high, candidates, proof, listed_at });
+        let (wallet, listed) = (self.wallet, self.listed);
+        self.waiting.push_back(Batch { wallet, low, high, candidates, proof, listed });
     }
 }
 

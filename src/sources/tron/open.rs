@@ -89,15 +89,17 @@ impl TronSource {
         self.inner.chain_checks.check(&self.inner.pool, CHAIN_METHOD, ask).await
     }
 
-    /// Confirms that the endpoints that answered up to `since` are still on this chain.
+    /// Confirms that the endpoints that answered a read, from its beginning up to `since`, are
+    /// still on this chain.
     pub(in crate::sources) async fn confirm_chain(
         &self,
-        since: Instant,
+        (begun, since): (Instant, Instant),
         options: &CallOptions,
     ) -> Result<()> {
         let Some(expected) = self.inner.chain_id else { return Ok(()) };
         let ask = |id| self.ask_chain(expected, options.first_on(id));
-        self.inner.chain_checks.confirm(&self.inner.pool, (CHAIN_METHOD, since), ask).await
+        let read = (CHAIN_METHOD, begun, since);
+        self.inner.chain_checks.confirm(&self.inner.pool, read, ask).await
     }
 
     fn ask_chain(&self, expected: u64, options: CallOptions) -> BoxFuture<'static, ChainCheck> {
