@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::Inner;
 use super::error::HistoryError;
-use crate::domain::{Doubts, Height, SourceAccount, Span, Wallet, lock};
+use crate::domain::{Doubts, Height, Proof, SourceAccount, Span, Wallet, Way, lock};
 use crate::store::WalletRecord;
 
 /// Wallets whose reread state is remembered; above it all are due again.
@@ -168,16 +168,44 @@ impl Rereads {
     }
 }
 
+/// The way of a proof whose list may lack transactions: some that the sent count includes, those
+/// below its first block, or rows that nodes show of what it lists.
+pub(super) fn doubted_list(proof: Proof) -> Option<Way> {
+    let has = |doubts| proof.doubts.contains(doubts);
+    let is_cut = proof.way == Way::Explorer && has(Doubts::DEPTH);
+    let lists = matches!(proof.way, Way::Explorer | Way::Transfers);
+    let lacks = lists && has(Doubts::UNCONFIRMED) || has(Doubts::SENT_COUNT);
+    (is_cut || lacks).then_some(proof.way)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Address, ChainId, Proof};
+    use crate::domain::{Address, ChainId};
 
     const WALLET: Wallet = Wallet { chain: ChainId(1), address: Address::Solana([1; 32]) };
 
     fn span((low, high): (Height, Height)) -> Span {
         let (proof, missing) = (Proof::default(), Vec::new());
         Span { low, high, decoder: 1, resume: None, proof, missing }
+    }
+
+    #[test]
+    fn a_list_that_may_lack_transactions_is_avoided() {
+        use Way::{Explorer, Logs, Portal, Transfers};
+        for (way, doubts, expected) in [
+            (Explorer, Doubts::NONE, false),
+            (Explorer, Doubts::INNER_CALLS, false),
+            (Explorer, Doubts::DEPTH, true),
+            (Logs, Doubts::DEPTH, false),
+            (Portal, Doubts::SENT_COUNT, true),
+            (Explorer, Doubts::UNCONFIRMED, true),
+            (Transfers, Doubts::UNCONFIRMED, true),
+            (Logs, Doubts::UNCONFIRMED, false),
+        ] {
+            let avoided = doubted_list(Proof::of(way).with(doubts));
+            assert_eq!(avoided, expected.then_some(way), "{way:?} {doubts:?}");
+        }
     }
 
     #[test]

@@ -16,14 +16,14 @@ use super::failure_run::FailureRun;
 use super::following::Standing;
 use super::ingest::{Ingest, IngestError};
 use super::plan::{CheckAge, Demand, Next, PlanInput, plan, reachable_gap, run_ahead};
-use super::proven::{knows_accounts, next_reread};
+use super::proven::{doubted_list, knows_accounts, next_reread};
 use super::read_task::{self, ReadTask, StoredChunk};
 use super::tasks::after;
 use super::wallet_load::WalletLoad;
 use super::wallet_lock::{LockState, WalletLock};
 use super::{Inner, Result, chunk_join};
 use crate::decode;
-use crate::domain::{Doubts, Gap, Height, Span, UnixMillis, Way};
+use crate::domain::{Gap, Height, Span, UnixMillis, Way};
 use crate::rpc::Lane;
 use crate::sources::{GapRequest, RawChunk, RawTx, RunAhead, Source};
 use crate::store::{Anchor, WalletPatch, WalletRecord, Written};
@@ -439,14 +439,11 @@ impl Worker {
         self.store(record, raw, ChunkKind::Again, at, None).await.map(drop)
     }
 
-    /// If a list lacks transactions that the sent count includes, or account lists may not go down
-    /// so far, every second attempt avoids the way of the stored proof.
+    /// If the list of the stored proof may lack transactions, every second attempt avoids its way.
     fn way_to_avoid(&self, record: &WalletRecord, high: Height) -> Option<Way> {
         let failures = self.inner.rereads.due(&record.wallet).unwrap_or(0);
         let proof = record.coverage.span_at(high)?.proof;
-        let is_cut = proof.way == Way::Explorer && proof.doubts.contains(Doubts::DEPTH);
-        let is_short = is_cut || proof.doubts.contains(Doubts::SENT_COUNT);
-        (is_short && failures.is_multiple_of(2)).then_some(proof.way)
+        doubted_list(proof).filter(|_| failures.is_multiple_of(2))
     }
 
     /// Records a failed reread; the next one is below this height.
