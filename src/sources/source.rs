@@ -68,12 +68,12 @@ impl Source {
     }
 
     /// Whether a chunk rests on the absence of entries that nothing has held against the chain
-    /// since. EVM's reader confirms its own while it fetches transactions; the pages of other lists
-    /// overlap, so that only their end could be another chain's.
+    /// since. Logs and events are confirmed while their transactions are fetched; the pages of other
+    /// lists overlap, so that only their end could be another chain's.
     fn rests_on_absence(&self, chunk: &RawChunk, low: Height) -> bool {
         match self {
             Self::Evm(_) => false,
-            Self::Solana(_) | Self::Tron(_) => chunk.low <= low || chunk.proof.way == Way::Events,
+            Self::Solana(_) | Self::Tron(_) => chunk.low <= low && chunk.proof.way != Way::Events,
         }
     }
 

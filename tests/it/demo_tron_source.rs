@@ -253,6 +253,28 @@ async fn tokens_are_named_by_json_rpc_and_by_the_http_interface() {
     }
 }
 
+/// Another server answers at the node's address in the middle of a read: its events of this wallet
+/// would be none.
+#[tokio::test(start_paused = true)]
+async fn events_that_a_node_gives_before_it_names_another_chain_are_not_believed() {
+    let (world, plan) = (world(plain_node()), mixed(300));
+    world.node.set_faults(Faults::latency(Duration::from_millis(40)));
+    let wallet = world.model.add_named("trader", plan);
+    let mut reader = world.source(None).read(request(wallet, low(&plan), None));
+    let first = reader.next().await.unwrap().unwrap();
+    assert!(first.low > low(&plan));
+    let mut other = plain_node();
+    other.node.chain_id = Some(0x94a9_059e);
+    world.node.set_options(other);
+    let error = loop {
+        match reader.next().await {
+            Ok(Some(_)) => {}
+            end => break end.err().map(|error| error.to_string()).unwrap_or_default(),
+        }
+    };
+    assert!(error.contains("named another chain"), "{error}");
+}
+
 /// The pages of 200 that a list of `entries` takes: each page repeats the moment in which the last
 /// one ended, and the end is requested twice.
 fn pages(entries: u64, repeated_max: u64) -> u64 {

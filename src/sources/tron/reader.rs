@@ -1,6 +1,6 @@
 //! Reads one gap of a wallet: decides what is requested next and what can be delivered.
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::TronSource;
 use super::depth::EventDepth;
@@ -32,6 +32,8 @@ enum Event {
     Probed(bool),
     ProofAnswer(Result<ProofAnswer>),
     Searched(Vec<HeightRange>, Result<Vec<(Found, bool)>>),
+    /// The nodes that were searched down from a height have named this chain again.
+    Named(Height, Result<()>),
     Fetched(Key, Result<Fetched>),
 }
 
@@ -58,6 +60,10 @@ struct Reading {
     /// Doubts of everything read by events, and windows without two equal answers.
     doubts: Doubts,
     unconfirmed: Vec<HeightRange>,
+    /// When the list or the events were opened, and heights from which searched nodes have not
+    /// named this chain since.
+    begun: Instant,
+    unnamed: Vec<Height>,
     list_proof: ListProof,
     /// Number of queries for lists while events are read; `None`: no queries.
     probes: Option<u32>,
@@ -80,6 +86,8 @@ impl Reading {
             cut: None,
             doubts: Doubts::NONE,
             unconfirmed: Vec::new(),
+            begun: Instant::now(),
+            unnamed: Vec::new(),
             list_proof: ListProof::new(0, Vec::new()),
             probes: None,
             missing: 0,
@@ -182,6 +190,7 @@ impl Reading {
         };
         self.cut = (kept > low).then_some(kept);
         self.doubts = doubts;
+        self.unnamed.clear();
         self.timeline = Timeline::new(kept, high);
         let limits = &self.source.inner.limits;
         let windows = Windows::new(kept, high, limits.logs_range_max, limits.logs_batch_max);
@@ -197,9 +206,11 @@ impl Reading {
         let found = found?;
         let Some(Lister::Events { windows, asked }) = &mut self.lister else { return Ok(()) };
         *asked -= 1;
+        let mut top = None;
         for (window, (found, is_confirmed)) in asked_for.into_iter().zip(found) {
             match found {
                 Found::Rows(rows) => {
+                    top = top.max(Some(window.high));
                     windows.known(window);
                     self.unconfirmed.extend(Some(window).filter(|_| !is_confirmed));
                     self.timeline.add(rows);
@@ -213,7 +224,27 @@ impl Reading {
                 }
             }
         }
+        if let Some(top) = top {
+            self.name_again(top);
+        }
         Ok(())
+    }
+
+    /// Asks the nodes that were searched for their chain while the transactions are fetched: events
+    /// of another one would be none.
+    fn name_again(&mut self, top: Height) {
+        self.unnamed.push(top);
+        let (source, options) = (self.source.clone(), self.options.clone());
+        let read = (self.begun, Instant::now());
+        self.prefetcher.push(Box::pin(async move {
+            Event::Named(top, source.confirm_chain(read, &options).await)
+        }));
+    }
+
+    fn named(&mut self, top: Height) {
+        if let Some(at) = self.unnamed.iter().position(|one| *one == top) {
+            self.unnamed.swap_remove(at);
+        }
     }
 
     fn fetched(&mut self, key: &Key, fetched: Result<Fetched>) -> Result<()> {
@@ -452,7 +483,7 @@ impl PrefetchReader for Reading {
         match event {
             Event::Opened(opening) => {
                 let ReadRange { high, top_at, low_at, tip } = opening?;
-                self.tip = tip;
+                (self.tip, self.begun) = (tip, Instant::now());
                 self.list_proof = ListProof::new(top_at, self.source.lists_shown(top_at));
                 if high < self.request.low {
                     self.ended = true;
@@ -470,6 +501,10 @@ impl PrefetchReader for Reading {
             Event::Probed(has_lists) => self.probed(has_lists),
             Event::ProofAnswer(confirmed) => self.list_proof.confirm(confirmed?),
             Event::Searched(windows, found) => self.searched(windows, found)?,
+            Event::Named(top, named) => {
+                named?;
+                self.named(top);
+            }
             Event::Fetched(key, fetched) => self.fetched(&key, fetched)?,
         }
         Ok(())
@@ -486,7 +521,10 @@ impl PrefetchReader for Reading {
             skipped_max: limits.passed_max,
         };
         let frontier = self.frontier();
-        let by_height = frontier.filter(|_| matches!(self.lister, Some(Lister::Events { .. })));
+        let by_events = matches!(self.lister, Some(Lister::Events { .. }));
+        let unnamed = self.unnamed.iter().max().copied().filter(|_| by_events);
+        let frontier = frontier.max(unnamed);
+        let by_height = frontier.filter(|_| by_events);
         let ready = self.timeline.deliver(frontier, &sizes).or_else(|| {
             let frontier = by_height?;
             self.timeline.deliver_known(frontier, limits.sparse_blocks)
