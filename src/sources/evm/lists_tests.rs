@@ -125,6 +125,10 @@ pub(super) fn check(
     let (trades, spam_expected) = expected(all, (low, high));
     let (mut found, mut spam) = (BTreeMap::new(), 0);
     for candidate in windows.iter().flat_map(|window| &window.found) {
+        // Marks of failure are looked up where a page holds several of them alone.
+        if all.iter().any(|(tx, _)| tx.failed && tx.hash() == candidate.hash) {
+            continue;
+        }
         // Lists without calls may hide that a contract wallet gave something.
         if !has_calls && !trades.contains_key(&candidate.hash) {
             assert_eq!(candidate.sent, None);

@@ -387,7 +387,7 @@ mod tests {
             (What::MarkedFailed, none, 1),
         ];
         for (what, tokens, count) in cases {
-            let mut merge = Merge::new(&[0, 1, 2], 0, 100);
+            let mut merge = Merge::new(&[0, 1, 2], 50, 100);
             let failed = vec![row(SentNonce::Nonce(0), what)];
             for (list, page) in [(0, failed), (1, tokens), (2, vec![])] {
                 for _ in 0..2 {
