@@ -128,7 +128,8 @@ impl Resolve for LookUps {
                 drop(permit);
             };
             thread::Builder::new().name("name-look-up".to_owned()).spawn(look_up)?;
-            Ok(Box::new(answered.await??) as Addrs)
+            let found: Addrs = Box::new(answered.await??);
+            Ok(found)
         })
     }
 }

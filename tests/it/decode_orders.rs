@@ -502,7 +502,7 @@ fn a_first_fee_is_rent_at_every_rate() {
 }
 
 /// The accounts of pools and curves grow where their programs store more: who trades first then
-/// pays the rent, as Pump.fun's `buy_v3` and `sell_v3` and PumpSwap's `sell_v2` state.
+/// pays the rent, as Pump.fun's `buy_v3` and `sell_v3` and `PumpSwap`'s `sell_v2` state.
 #[test]
 fn rent_by_which_an_account_of_a_venue_grows_is_no_price() {
     const PUMP_SWAP: &str = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA";

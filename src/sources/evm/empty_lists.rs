@@ -149,7 +149,7 @@ mod tests {
         let transfer = is_listed.then_some(TokenTransfer { wallet: WALLET, is_logged: false });
         let calls = Some(vec![back]);
         let listed = (true, is_listed);
-        let candidate = Candidate { transfer, calls, listed, ..Candidate::bare([1; 32], 9) };
+        let candidate = Candidate { calls, transfer, listed, ..Candidate::bare([1; 32], 9) };
         FetchedTx { candidate, tx, fee: None }
     }
 

@@ -41,6 +41,7 @@ enum Calls {
 }
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "four steps that were taken or not")]
 pub(super) struct ExplorerLister {
     client: ListClient,
     merge: Merge<ExplorerList>,

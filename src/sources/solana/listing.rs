@@ -17,6 +17,7 @@ pub(super) enum Phase {
 }
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "four things that are known or not")]
 pub(super) struct Listing {
     pub(super) address: [u8; 32],
     pub(super) list: List,

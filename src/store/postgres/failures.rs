@@ -159,13 +159,15 @@ fn of_state(state: &SqlState, text: &str) -> StoreError {
 /// Why there is no connection, without the text of the system, which may contain an address.
 fn why_lost(error: &io::Error) -> &'static str {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable, TimedOut};
-    match error.kind() {
-        ConnectionRefused => "nothing listens at its address",
-        HostUnreachable | NetworkUnreachable | TimedOut => "there is no way to its host",
-        _ if error.to_string().starts_with("failed to lookup address") => {
-            "the name of its host is not known"
-        }
-        _ => "no connection",
+    let kind = error.kind();
+    if kind == ConnectionRefused {
+        "nothing listens at its address"
+    } else if [HostUnreachable, NetworkUnreachable, TimedOut].contains(&kind) {
+        "there is no way to its host"
+    } else if error.to_string().starts_with("failed to lookup address") {
+        "the name of its host is not known"
+    } else {
+        "no connection"
     }
 }
 
