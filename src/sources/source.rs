@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use futures_util::future::{Either, select};
+use futures_util::future::{BoxFuture, Either, ready, select};
 use tokio::time::Instant;
 
 use super::ability::Ability;
@@ -47,8 +47,9 @@ pub struct GapReader {
     lane: Lane,
     low: Height,
     begun: Instant,
-    /// A chunk that was read by then, and waits until the chain of its endpoints is confirmed.
-    held: Option<(RawChunk, Instant)>,
+    /// A chunk that was read, and what it waits for: that the chain of its endpoints is confirmed.
+    /// It outlives a call of `next` that is dropped.
+    held: Option<(RawChunk, BoxFuture<'static, Result<()>>)>,
     has_failed: bool,
 }
 
@@ -233,25 +234,33 @@ impl GapReader {
         if self.has_failed {
             return Ok(None);
         }
-        if self.held.is_none() {
-            self.held = self.reader.next().await?.map(|chunk| (chunk, Instant::now()));
+        if self.held.is_none()
+            && let Some(chunk) = self.reader.next().await?
+        {
+            let confirmed = self.confirmed(&chunk);
+            self.held = Some((chunk, confirmed));
         }
-        let rests =
-            |(chunk, _): &&(RawChunk, Instant)| self.source.rests_on_absence(chunk, self.low);
-        if let Some((_, since)) = self.held.as_ref().filter(rests) {
-            let (options, read) = (options(&self.lane), (self.begun, *since));
-            let confirmed =
-                each!(&self.source, source => source.confirm_chain(read, &options).boxed());
-            let confirmed = match select(confirmed, self.reader.drive()).await {
-                Either::Left((confirmed, _)) => confirmed,
-                Either::Right((never, _)) => match never {},
-            };
-            if let Err(error) = confirmed {
-                (self.held, self.has_failed) = (None, true);
-                return Err(error);
-            }
+        let Some((_, confirmed)) = &mut self.held else { return Ok(None) };
+        let confirmed = match select(confirmed, self.reader.drive()).await {
+            Either::Left((confirmed, _)) => confirmed,
+            Either::Right((never, _)) => match never {},
+        };
+        let held = self.held.take();
+        if let Err(error) = confirmed {
+            self.has_failed = true;
+            return Err(error);
         }
-        Ok(self.held.take().map(|(chunk, _)| chunk))
+        Ok(held.map(|(chunk, _)| chunk))
+    }
+
+    /// Confirms the chain of the endpoints that a chunk is of, where it rests on what they lack.
+    fn confirmed(&self, chunk: &RawChunk) -> BoxFuture<'static, Result<()>> {
+        if !self.source.rests_on_absence(chunk, self.low) {
+            return ready(Ok(())).boxed();
+        }
+        let (source, options) = (self.source.clone(), options(&self.lane));
+        let read = (self.begun, Instant::now());
+        async move { each!(&source, source => source.confirm_chain(read, &options).await) }.boxed()
     }
 
     /// Drives the requests in flight without delivering; never ready. For the time in which no
