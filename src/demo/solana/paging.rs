@@ -105,7 +105,10 @@ impl NodeContext<'_> {
         self.answer_faults.lose_first(&mut page, is_edge);
         page.truncate(limit);
         self.answer_faults.end_early(&mut page);
-        self.answer_faults.lie.reduce(&mut page, |entry| entry.spot.height);
+        // What two lists of a token account lack is believed (docs/reliability.md).
+        if let ListSubject::Wallet(_) = subject {
+            self.answer_faults.lie.reduce(&mut page, |entry| entry.spot.height);
+        }
         let marked = self.answer_faults.lie.marked(page.len());
         if let Some(entry) = marked.and_then(|at| page.get_mut(at)) {
             entry.failed = true;

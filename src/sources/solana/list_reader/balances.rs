@@ -2,7 +2,7 @@
 
 use super::ListReader;
 use crate::decode::solana::Transaction;
-use crate::domain::{Doubts, Height};
+use crate::domain::Height;
 use crate::sources::solana::balance_chain::BalanceGap;
 use crate::sources::solana::list::{Kind, List};
 use crate::sources::solana::listing::{LateState, Listing};
@@ -28,12 +28,12 @@ impl ListReader {
         }
     }
 
-    /// From the top, as what is missing may be above what is delivered.
+    /// From the top, as what is missing may be above what is delivered. What a second list lacks too
+    /// is believed.
     fn list_again(&mut self, gap: BalanceGap) {
         let before =
             self.listed.get(&gap.account).and_then(|number| self.listings.get_mut(*number));
         if before.as_ref().is_none_or(|before| before.is_relisted) {
-            self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
             return;
         }
         before.into_iter().for_each(Listing::retire);
@@ -50,10 +50,6 @@ impl ListReader {
 
     /// Of gaps in delivered heights, what is missing was not found.
     pub(super) fn pass_gaps(&mut self, low: Height) {
-        let gaps = self.gaps.len();
         self.gaps.retain(|gap| gap.low.max(self.request.low) < low);
-        if self.gaps.len() < gaps {
-            self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
-        }
     }
 }
