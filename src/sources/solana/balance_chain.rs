@@ -17,19 +17,6 @@ pub(super) struct BalanceGap {
     pub(super) account: [u8; 32],
     pub(super) low: Height,
     pub(super) high: Height,
-    /// What the account held before the transactions that are known of the upper slot.
-    held: u64,
-}
-
-impl BalanceGap {
-    /// Whether this is a missing transaction. Those that are known of the upper slot may come once
-    /// more: only what led to them is new there.
-    pub(super) fn is_filled_by(&self, tx: &Transaction, slot: Height) -> bool {
-        let change = tx.token_balances().find(|(account, _)| *account == self.account);
-        change.is_some_and(|(_, [_, after])| {
-            (self.low..self.high).contains(&slot) || slot == self.high && after == Some(self.held)
-        })
-    }
 }
 
 #[derive(Debug, Default)]
@@ -83,11 +70,11 @@ impl BalanceChain {
                 }
                 let (before, fits) = before(&changes, above.map(|(_, held)| held));
                 self.before.insert(account, (slot, before));
-                if let Some((high, held)) = above.filter(|_| !fits) {
-                    gaps.push(BalanceGap { account, low: slot, high, held });
+                if let Some((high, _)) = above.filter(|_| !fits) {
+                    gaps.push(BalanceGap { account, low: slot, high });
                 }
-                if let Some(held) = before.filter(|_| is_oldest(&account, slot)) {
-                    gaps.push(BalanceGap { account, low: 0, high: slot, held });
+                if before.is_some() && is_oldest(&account, slot) {
+                    gaps.push(BalanceGap { account, low: 0, high: slot });
                 }
             }
         }
@@ -222,21 +209,6 @@ mod tests {
             let found = gaps(&mut chain, &[(9, Some(5), Some(2))], oldest);
             assert_eq!(found, expected, "{reported} {at}");
         }
-    }
-
-    /// A list that is read again has what is delivered, too.
-    #[test]
-    fn a_transaction_that_is_known_is_not_the_missing_one() {
-        let [top, low] = [(9, Some(5), Some(2)), (1, None, Some(4))].map(transaction);
-        let txs = [&top, &low].map(|tx| (tx.slot(), Some(tx)));
-        let found = BalanceChain::default().add(&txs, |_, _| true, |_, _| false);
-        let [gap] = found.as_slice() else { panic!("{found:?}") };
-        let fills = |moved: Moved| {
-            let tx = transaction(moved);
-            gap.is_filled_by(&tx, tx.slot())
-        };
-        assert!(fills((5, Some(4), Some(5))) && fills((9, Some(4), Some(5))));
-        assert!(!fills((9, Some(5), Some(2))) && !fills((10, Some(4), Some(5))));
     }
 
     #[test]

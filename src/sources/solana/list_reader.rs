@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use tokio::time::sleep;
 
 use super::SolanaSource;
-use super::balance_chain::{BalanceChain, BalanceGap};
+use super::balance_chain::BalanceChain;
 use super::existence::Existence;
 use super::fetch::{Fetched, FetchedEntry, PageReply, PageRequest};
 use super::gateway::Owned;
@@ -74,8 +74,6 @@ pub(super) struct ListReader {
     listings: Vec<Listing>,
     listed: HashMap<[u8; 32], usize>,
     chain: BalanceChain,
-    /// Where transactions of accounts are missing that are listed again for it.
-    gaps: Vec<BalanceGap>,
     /// Nodes that keep the whole chain.
     whole: BTreeSet<EndpointId>,
     timeline: Timeline,
@@ -114,7 +112,6 @@ impl ListReader {
             listings: Vec::new(),
             listed: HashMap::new(),
             chain: BalanceChain::default(),
-            gaps: Vec::new(),
             whole: BTreeSet::new(),
             timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
             missing: 0,
@@ -231,7 +228,7 @@ impl ListReader {
         self.existence = Existence::Open;
         self.listings.clear();
         self.listed.clear();
-        (self.chain, self.gaps) = (BalanceChain::default(), Vec::new());
+        self.chain = BalanceChain::default();
         self.late = LateEntries::default();
         self.late_missing.clear();
         self.news.clear();
@@ -382,7 +379,6 @@ impl ListReader {
         // An endpoint returns transactions now: those before it are missing for reasons of their
         // own.
         (self.missing, self.missing_delivered) = (0, 0);
-        self.fill_gaps(&tx.0, entry.slot);
         self.list_shown(&tx.0, entry.slot);
         if is_late {
             self.late.put(&entry.id, tx);
@@ -551,7 +547,6 @@ impl ListReader {
 
     fn chunk(&mut self, ready: ReadyTxs) -> RawChunk {
         let ReadyTxs { low, high, txs, mut missing } = ready;
-        self.pass_gaps(low);
         missing.append(&mut self.late_missing);
         self.prefetcher.count_delivered(txs.len());
         self.has_delivered = true;

@@ -1,7 +1,6 @@
 //! Lists an account once more of which a transaction is missing, by its balances.
 
 use super::ListReader;
-use crate::decode::solana::Transaction;
 use crate::domain::Height;
 use crate::sources::solana::balance_chain::BalanceGap;
 use crate::sources::solana::list::{Kind, List};
@@ -30,26 +29,16 @@ impl ListReader {
 
     /// From the top, as what is missing may be above what is delivered. What a second list lacks too
     /// is believed.
-    fn list_again(&mut self, gap: BalanceGap) {
-        let before =
-            self.listed.get(&gap.account).and_then(|number| self.listings.get_mut(*number));
-        if before.as_ref().is_none_or(|before| before.is_relisted) {
+    fn list_again(&mut self, BalanceGap { account, low, high }: BalanceGap) {
+        let before = self.listed.get(&account).and_then(|number| self.listings.get_mut(*number));
+        let Some(before) = before.filter(|before| !before.is_relisted) else {
+            tracing::debug!(low, high, "what balances show to be missing is in no list");
             return;
-        }
-        before.into_iter().for_each(Listing::retire);
+        };
+        before.retire();
         let list = List::new(Kind::Account, self.request.low, self.timeline.next_high);
-        let mut again = Listing::new(gap.account, list);
+        let mut again = Listing::new(account, list);
         (again.late, again.is_relisted) = (LateState::Wanted, true);
         self.list_by(again);
-        self.gaps.push(gap);
-    }
-
-    pub(super) fn fill_gaps(&mut self, tx: &Transaction, slot: Height) {
-        self.gaps.retain(|gap| !gap.is_filled_by(tx, slot));
-    }
-
-    /// Of gaps in delivered heights, what is missing was not found.
-    pub(super) fn pass_gaps(&mut self, low: Height) {
-        self.gaps.retain(|gap| gap.low.max(self.request.low) < low);
     }
 }
