@@ -18,6 +18,8 @@ pub(crate) const OTHER: [u8; 20] = [7; 20];
 const TOKEN: &str = "cccccccccccccccccccccccccccccccccccccccc";
 /// USDT.
 const STABLECOIN: &str = "a614f803b6fd780986a42c78ec9c7f77e6ded13c";
+/// The selector of a call that swaps.
+const SWAP: &str = "18cbafe5";
 const ROUTER: &str = "dddddddddddddddddddddddddddddddddddddddd";
 const TRANSFER: &str = "ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 const EPOCH_MILLIS: u64 = 1_600_000_000_000;
@@ -73,9 +75,18 @@ impl Placed {
 
     fn info(&self) -> Value {
         let result = if self.failed { "REVERT" } else { "SUCCESS" };
-        let called = json!({"caller_address": format!("41{ROUTER}"), "callValueInfo": [{}],
-                            "transferTo_address": format!("41{}", self.token)});
-        let calls = if self.moves.is_empty() { vec![] } else { vec![called] };
+        let call = |to: &str, value: Value| {
+            json!({"caller_address": format!("41{ROUTER}"), "callValueInfo": [value],
+                   "transferTo_address": format!("41{to}")})
+        };
+        let calls = match (self.moves.is_empty(), self.is_sale()) {
+            (true, _) => vec![],
+            (false, false) => vec![call(self.token, json!({}))],
+            (false, true) => vec![
+                call(self.token, json!({})),
+                call(&hex::encode(WALLET), json!({"callValue": 7})),
+            ],
+        };
         let mut info = json!({
             "id": self.id(), "blockNumber": self.height, "blockTimeStamp": millis(self.height),
             "receipt": {"result": result}, "log": self.logs(), "internal_transactions": calls,
@@ -84,6 +95,12 @@ impl Placed {
             info["exchange_received_amount"] = 42.into();
         }
         info
+    }
+
+    /// Tokens go by a swap's call, and only TRX comes.
+    fn is_sale(&self) -> bool {
+        let [(from, _, 1..)] = self.moves.as_slice() else { return false };
+        self.data == SWAP && *from == WALLET
     }
 
     fn logs(&self) -> Vec<Value> {
@@ -132,14 +149,14 @@ impl Chain {
 
     /// A call that gives one token and gets one: what a swap looks like from outside.
     pub(crate) fn swap(&mut self, height: Height) -> &mut Placed {
-        let placed = self.add(height, "TriggerSmartContract", "18cbafe5");
+        let placed = self.add(height, "TriggerSmartContract", SWAP);
         placed.moves = vec![(WALLET, OTHER, 3), (OTHER, WALLET, 4)];
         placed
     }
 
     /// Sold for TRX: the tokens go, and nothing comes that an event shows.
     pub(crate) fn sale(&mut self, height: Height) -> &mut Placed {
-        let placed = self.add(height, "TriggerSmartContract", "18cbafe5");
+        let placed = self.add(height, "TriggerSmartContract", SWAP);
         placed.moves = vec![(WALLET, OTHER, 3)];
         placed
     }
