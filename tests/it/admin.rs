@@ -333,7 +333,7 @@ fn a_reload_under_64_streams_loses_none() {
     let (rpc, wallet) = (demo.printed("node:"), demo.printed("large"));
     let config = |wait: &str, url: &str| {
         format!(
-            "[server]\nstream_window = '120s'\npage_wait = '{wait}'\n[chains.sol]\nrpc = ['{url}']\n"
+            "[server]\nstream_window = '600s'\npage_wait = '{wait}'\n[chains.sol]\nrpc = ['{url}']\n"
         )
     };
     let place = Place::new().file("blotter.toml", &config("1s", &rpc));
