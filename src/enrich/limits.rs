@@ -20,7 +20,7 @@ defaults! {
         /// stored without a value, which the value backfill adds.
         pub value_wait_max: Duration = Duration::from_secs(3),
         /// After a timeout the next chunks of the chain wait for no prices for this long.
-        pub values_rest: Duration = Duration::from_secs(30),
+        pub values_pause: Duration = Duration::from_secs(30),
         /// Longest wait of the value backfill for prices or a transaction.
         pub values_ask_max: Duration = Duration::from_secs(60),
         /// Stored rows that are searched for the value of a token.

@@ -48,7 +48,7 @@ pub(super) async fn look_up(lookups: &Lookups<'_>, txs: &[DecodedTx]) -> Referen
     let asked = Box::pin(lookups.source.native_prices(&moments, lookups.lane));
     let prices = timeout(wait, asked).await.ok();
     if prices.is_none() {
-        kept.price_pauses.begin(chain.id, limits.values_rest);
+        kept.price_pauses.begin(chain.id, limits.values_pause);
     }
     let by_moment = |prices: Vec<Option<Price>>| moments.into_iter().zip(prices).collect();
     let prices = prices.map(|prices| prices.map(by_moment));

@@ -55,7 +55,7 @@ pub(super) async fn look_up(
     };
     let quotes = quotes(lookups, reference, &moments, &own, deadline).await?;
     if quotes.late {
-        kept.price_pauses.begin(chain, limits.values_rest);
+        kept.price_pauses.begin(chain, limits.values_pause);
     }
     set_values(lookups, &coins, id, trades, side_payment, &quotes).await?;
     let own = own.into_iter().map(PriceRecord::Learned);

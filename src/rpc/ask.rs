@@ -63,7 +63,7 @@ impl Pool {
             let (mut sent, received) = self.send_hedged(permit, &needs, ask, 1).await;
             let reading = classify_reply(received, read);
             self.count(sent.endpoint, ask.name, reading.is_err());
-            let (decision, failure, rest) = match reading {
+            let (decision, failure, wait) = match reading {
                 Ok(Response { body, .. }) => {
                     let is_null = false;
                     self.record_observations(sent, &[(ask.name, is_null)], &[]);
@@ -72,7 +72,8 @@ impl Pool {
                 Err(refusal) => refusal,
             };
             let failure = failure.masked(&self.secrets(sent.endpoint));
-            sent.rest = sent.rest.or(rest.map(|rest| rest.min(self.inner.limits.retry_after_max)));
+            let wait = wait.map(|wait| wait.min(self.inner.limits.retry_after_max));
+            sent.cooldown = sent.cooldown.or(wait);
             let is_repeated = open.fails_repeatedly(&failure);
             let observation = Observation { decision, method: ask.name, failure, is_repeated };
             self.record_observations(sent, &[], std::slice::from_ref(&observation));
@@ -96,9 +97,9 @@ fn classify_reply(
     let rejected = |text| Failure::Rejected { status, text };
     Err(match read(status, &response.body) {
         ReplyClass::Good => return Ok(response),
-        ReplyClass::SlowDown(rest) => {
+        ReplyClass::SlowDown(wait) => {
             let text = String::from_utf8_lossy(&response.body).into_owned();
-            (SlowDown, Failure::Http { status, text }, rest)
+            (SlowDown, Failure::Http { status, text }, wait)
         }
         // Status 429 means a rate limit with any body.
         ReplyClass::Again(text) if status == 429 => (SlowDown, rejected(text), None),

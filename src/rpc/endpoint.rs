@@ -244,13 +244,13 @@ impl Endpoint {
             concurrency: self.allowed_concurrency(),
             youngest: youngest.map_or(Duration::ZERO, |began| now.saturating_duration_since(began)),
             free_in: free_at.saturating_duration_since(now),
-            is_resting: self.is_resting(Some(method), now),
+            is_cooling_down: self.is_cooling_down(Some(method), now),
             spacing: self.cost(calls.min(self.batch)),
         }
     }
 
     /// Whether a cooldown applies to a method, or to the endpoint as a whole.
-    pub(super) fn is_resting(&self, method: Option<&str>, now: Instant) -> bool {
+    pub(super) fn is_cooling_down(&self, method: Option<&str>, now: Instant) -> bool {
         self.cooldown_until(method) > now
     }
 
@@ -379,15 +379,16 @@ impl Endpoint {
         self.failures = self.failures.saturating_add(1);
         self.last_error = Some(error);
         if self.failures >= self.limits.breaker_failures {
-            self.rest(self.limits.breaker_rest, now);
+            self.cool_down(self.limits.breaker_cooldown, now);
         }
     }
 
-    /// Whether it refuses for lack of a key or a quota, or rests without an answer for all retries.
+    /// Whether it refuses for lack of a key or a quota, or has been unavailable for longer than calls
+    /// are retried.
     pub(super) fn is_out(&self, method: &str, now: Instant) -> bool {
         let since = self.unavailable_since.map(|since| now.saturating_duration_since(since));
         let is_long = since.is_some_and(|since| since >= self.limits.retry_time_max);
-        self.refusals.is_denied(method, now) || is_long && self.is_resting(Some(method), now)
+        self.refusals.is_denied(method, now) || is_long && self.is_cooling_down(Some(method), now)
     }
 
     /// Records a request to slow down; returns the number of consecutive ones. Those for requests
@@ -429,7 +430,7 @@ impl Endpoint {
         self.reduced_until = now + self.limits.named_rate_age;
     }
 
-    pub(super) fn rest(&mut self, pause: Duration, now: Instant) {
+    pub(super) fn cool_down(&mut self, pause: Duration, now: Instant) {
         self.unavailable_since.get_or_insert(now);
         self.cooldown_ends = self.cooldown_ends.max(now + pause);
     }
@@ -465,7 +466,7 @@ impl Endpoint {
     }
 
     pub(super) fn is_unavailable(&self, now: Instant) -> bool {
-        self.is_resting(None, now) || self.is_excluded(now) || self.wrong_chain.is_some()
+        self.is_cooling_down(None, now) || self.is_excluded(now) || self.wrong_chain.is_some()
     }
 
     pub(super) fn failed_in_a_row(&self) -> u32 {

@@ -30,7 +30,7 @@ defaults! {
         pub retry_after_max: Duration = Duration::from_secs(30),
         /// Consecutive failures after which an endpoint goes on cooldown.
         pub breaker_failures: u32 = 8,
-        pub breaker_rest: Duration = Duration::from_secs(5),
+        pub breaker_cooldown: Duration = Duration::from_secs(5),
         /// An endpoint's concurrent requests where the configuration has no number.
         pub concurrency_default: usize = 8,
         /// An endpoint's calls per batch where the configuration has no number.
@@ -61,10 +61,10 @@ defaults! {
         /// Pause after the first such answer; each further one makes it four times as long.
         pub refusal_pause_min: Duration = Duration::from_millis(250),
         /// Pause after enough such answers; each further one doubles it.
-        pub refusal_rest_min: Duration = Duration::from_secs(60),
-        pub refusal_rest_max: Duration = Duration::from_secs(3600),
+        pub refusal_cooldown_min: Duration = Duration::from_secs(60),
+        pub refusal_cooldown_max: Duration = Duration::from_secs(3600),
         /// How long other endpoints are preferred for a method for which this one lacked old data.
-        pub lacking_rest: Duration = Duration::from_secs(60),
+        pub lacking_cooldown: Duration = Duration::from_secs(60),
         /// Rounds over all endpoints while they answer with unknown errors, or fail on one look-up.
         pub unknown_rounds: u32 = 4,
     }

@@ -126,7 +126,7 @@ impl Pool {
 
     /// Puts an endpoint on cooldown, because its answers cannot be right.
     pub fn cool_down(&self, id: EndpointId, pause: Duration) {
-        self.inner.admission.with(id, |endpoint| endpoint.rest(pause, Instant::now()));
+        self.inner.admission.with(id, |endpoint| endpoint.cool_down(pause, Instant::now()));
         self.inner.admission.reject_hopeless();
     }
 

@@ -69,10 +69,11 @@ impl Streak {
 /// Returns a short pause until there are enough answers, then a long one.
 fn pause(answers: u32, wanted: u32, limits: &PoolLimits) -> Duration {
     let (first, step) = match answers.checked_sub(wanted) {
-        Some(more) => (limits.refusal_rest_min, more),
+        Some(more) => (limits.refusal_cooldown_min, more),
         None => (limits.refusal_pause_min, answers.saturating_sub(1) * 2),
     };
-    first.saturating_mul(1_u32.checked_shl(step).unwrap_or(u32::MAX)).min(limits.refusal_rest_max)
+    let growth = 1_u32.checked_shl(step).unwrap_or(u32::MAX);
+    first.saturating_mul(growth).min(limits.refusal_cooldown_max)
 }
 
 #[derive(Debug, Default)]

@@ -93,7 +93,7 @@ pub(super) struct Sent {
     pub(super) began: Instant,
     pub(super) took: Duration,
     /// The cooldown that the endpoint requests.
-    pub(super) rest: Option<Duration>,
+    pub(super) cooldown: Option<Duration>,
 }
 
 pub(super) struct Observation {
@@ -250,7 +250,7 @@ impl Pool {
             if let Some(slow) = slow {
                 let times = endpoint.slowed_down(slow.failure.to_string(), sent.began, now);
                 let own = policy::backoff(times, limits.backoff_min, limits.backoff_max, jitter);
-                endpoint.rest(sent.rest.unwrap_or(own), now);
+                endpoint.cool_down(sent.cooldown.unwrap_or(own), now);
             } else if let Some(failed) = failed {
                 endpoint.failed(failed.failure.log_text(), now);
             } else if !worked.is_empty() || fatal.is_some() || observations.is_empty() {
@@ -287,7 +287,7 @@ fn record_observation(
                     "endpoint refuses requests for lack of a key, a plan or a quota: disabled with growing pauses; check its key and plan");
             }
         }
-        RetryElsewhere => refusals.lacked(method, now + limits.lacking_rest),
+        RetryElsewhere => refusals.lacked(method, now + limits.lacking_cooldown),
         Unknown => {
             if endpoint.refusals.is_log_due(Logged::Unknown, now) {
                 let (label, words) = (&endpoint.label, failure.log_text());

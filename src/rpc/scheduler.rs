@@ -271,7 +271,7 @@ impl Admission {
     pub(super) fn usable_count(&self, needs: &Needs) -> usize {
         let (now, state) = (Instant::now(), self.state());
         let able = state.able_endpoints(needs, now);
-        able.filter(|(_, endpoint)| !endpoint.is_resting(Some(needs.method), now)).count()
+        able.filter(|(_, endpoint)| !endpoint.is_cooling_down(Some(needs.method), now)).count()
     }
 
     /// Rejects waiters whose method is now unsupported on all endpoints, or disabled for too long.

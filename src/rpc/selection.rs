@@ -18,7 +18,7 @@ pub(super) struct Offer {
     pub(super) youngest: Duration,
     /// Time until the rate and the cooldown allow a request.
     pub(super) free_in: Duration,
-    pub(super) is_resting: bool,
+    pub(super) is_cooling_down: bool,
     /// Time between two requests, by the rate.
     pub(super) spacing: Duration,
 }
@@ -70,7 +70,7 @@ pub(super) fn without_avoided(mut offers: Vec<Offer>, avoid: usize, strictly: bo
     let bearable = avoided.map(|avoided| (avoided * SLOWER_MAX).max(PRESUMED_LATENCY));
     let is_choice = |one: &Offer| {
         let in_time = bearable.is_none_or(|bearable| one.expected_latency() <= bearable);
-        one.at != avoid && !one.is_resting && (strictly || in_time)
+        one.at != avoid && !one.is_cooling_down && (strictly || in_time)
     };
     if offers.iter().any(is_choice) {
         offers.retain(|one| one.at != avoid);
@@ -142,7 +142,7 @@ mod tests {
             concurrency: 8,
             youngest: Duration::ZERO,
             free_in: Duration::ZERO,
-            is_resting: false,
+            is_cooling_down: false,
             spacing: Duration::ZERO,
         }
     }
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(places(without_avoided(vec![fast, slow], 0, true)), [1]);
         assert_eq!(places(without_avoided(vec![fast, slow], 0, false)), [0, 1]);
         assert_eq!(places(without_avoided(vec![fast, offer(1, 300, 0)], 0, false)), [1]);
-        let resting = Offer { is_resting: true, ..slow };
+        let resting = Offer { is_cooling_down: true, ..slow };
         assert_eq!(places(without_avoided(vec![fast, resting], 0, true)), [0, 1]);
     }
 
@@ -212,7 +212,7 @@ mod tests {
                     concurrency,
                     youngest,
                     free_in,
-                    is_resting: false,
+                    is_cooling_down: false,
                     spacing,
                 }
             },

@@ -108,12 +108,12 @@ impl Pool {
                 Some(request) => pool.inner.transport.send(request).await,
                 None => Err(TransportError::Connect("no such endpoint".to_owned())),
             };
-            let rest = pool.requested_wait(&received);
-            if let Some(rest) = rest {
-                pool.cool_down(endpoint, rest);
+            let cooldown = pool.requested_wait(&received);
+            if let Some(cooldown) = cooldown {
+                pool.cool_down(endpoint, cooldown);
             }
             let took = began.elapsed();
-            (Sent { endpoint, request: number, calls, began, took, rest }, received)
+            (Sent { endpoint, request: number, calls, began, took, cooldown }, received)
         };
         run_to_end(SharedPermit::new(permit), sent).await
     }

@@ -74,12 +74,12 @@ impl HashQuestion {
 
     /// Records an answer; returns the outcome once it is decided. Where two endpoints disagree a
     /// third one decides, if there is one. An endpoint that is alone with its hash goes on cooldown
-    /// for `rest`.
+    /// for `cooldown`.
     pub(super) fn add(
         &mut self,
         (hash, by): HashAnswer,
         pool: &Pool,
-        rest: Duration,
+        cooldown: Duration,
     ) -> Option<HashCheck> {
         if self.same.is_some() && self.queried().any(|id| by.is_none_or(|by| by == id)) {
             return Some(HashCheck::Unknown);
@@ -92,7 +92,7 @@ impl HashQuestion {
             }
             if let Some(alone) = self.other {
                 tracing::warn!(endpoint = %pool.label(alone), "other endpoints agree on another block hash; this one is on cooldown");
-                pool.cool_down(alone, rest);
+                pool.cool_down(alone, cooldown);
             }
             return Some(HashCheck::Same);
         }

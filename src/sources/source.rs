@@ -115,7 +115,7 @@ impl Source {
         lane: &Lane,
     ) -> Result<HashCheck> {
         let (options, mut question) = (options(lane), HashQuestion::new(expected));
-        let (pool, _, rest) = each!(self, source => source.nodes());
+        let (pool, _, cooldown) = each!(self, source => source.nodes());
         loop {
             let options = question.options(&options);
             let asked = each!(self, source => source.block_hash(height, &options).await);
@@ -132,7 +132,7 @@ impl Source {
                 }
                 (_, asked) => asked?,
             };
-            if let Some(check) = question.add(answer, pool, rest) {
+            if let Some(check) = question.add(answer, pool, cooldown) {
                 return Ok(check);
             }
         }

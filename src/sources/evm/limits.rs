@@ -55,13 +55,13 @@ defaults! {
         pub missing_pause: Duration = Duration::from_millis(500),
         /// How long a failed way is tried only after the others, and the maximum after repeated
         /// failures.
-        pub list_rest_first: Duration = Duration::from_secs(2),
-        pub list_rest: Duration = Duration::from_secs(300),
+        pub list_cooldown_first: Duration = Duration::from_secs(2),
+        pub list_cooldown_max: Duration = Duration::from_secs(300),
         /// The most listed transactions per read that no endpoint returns.
         pub missing_max: usize = 64,
         /// Old states and traces that no endpoint had are not queried again within this time.
-        pub state_rest: Duration = Duration::from_secs(600),
+        pub state_cooldown: Duration = Duration::from_secs(600),
         /// Cooldown of an endpoint that contradicts another one.
-        pub bench: Duration = Duration::from_secs(600),
+        pub contradiction_cooldown: Duration = Duration::from_secs(600),
     }
 }

@@ -325,7 +325,7 @@ impl EvmSource {
 
     /// Changes what is known of an endpoint; `change` gets the expiry of new observations.
     fn with_log_node(&self, id: EndpointId, change: impl FnOnce(&mut LogNode, Instant)) {
-        let until = Instant::now() + self.inner.limits.bench;
+        let until = Instant::now() + self.inner.limits.contradiction_cooldown;
         change(lock(&self.inner.log_nodes).0.entry(id).or_default(), until);
     }
 }
@@ -402,10 +402,10 @@ mod tests {
         let usual = limits.log_blocks_first;
         assert_eq!(source.log_blocks_first(), usual);
         source.note_answered_logs(id, 80_000);
-        tokio::time::advance(limits.bench / 2).await;
+        tokio::time::advance(limits.contradiction_cooldown / 2).await;
         source.note_answered_logs(id, 5);
         assert_eq!(source.log_blocks_first(), 80_000);
-        tokio::time::advance(limits.bench / 2).await;
+        tokio::time::advance(limits.contradiction_cooldown / 2).await;
         assert_eq!(source.log_blocks_first(), usual, "it was too long ago");
         source.note_answered_logs(id, 80_000);
         source.note_refused_logs(id, 80_000);
@@ -415,9 +415,9 @@ mod tests {
     /// Only one of several servers behind the address may have named the limit.
     #[tokio::test(start_paused = true)]
     async fn a_limit_that_an_endpoint_names_is_believed_for_a_while() {
-        let (now, bench) = (Instant::now(), EvmLimits::default().bench);
-        let node = LogNode { named: Some((10, now + bench)), ..LogNode::default() };
-        assert_eq!(node.blocks_max(now + bench / 2), Some(10));
-        assert_eq!(node.blocks_max(now + bench), None);
+        let (now, cooldown) = (Instant::now(), EvmLimits::default().contradiction_cooldown);
+        let node = LogNode { named: Some((10, now + cooldown)), ..LogNode::default() };
+        assert_eq!(node.blocks_max(now + cooldown / 2), Some(10));
+        assert_eq!(node.blocks_max(now + cooldown), None);
     }
 }

@@ -190,7 +190,7 @@ impl EvmSource {
 
     /// The nodes, their chain checks, and the cooldown of a node that is alone with its answer.
     pub(super) fn nodes(&self) -> (&Pool, &ChainChecks, Duration) {
-        (&self.inner.pool, &self.inner.chain_checks, self.inner.limits.bench)
+        (&self.inner.pool, &self.inner.chain_checks, self.inner.limits.contradiction_cooldown)
     }
 
     /// Whether a span with this proof counts towards a complete history.
@@ -257,9 +257,9 @@ impl EvmSource {
         let limits = &self.inner.limits;
         let mut failures = lock(&self.inner.failures);
         let (count, until) = failures.entry(kind).or_insert((0, Instant::now()));
-        let pause = limits.list_rest_first.saturating_mul(1 << (*count).min(16));
+        let pause = limits.list_cooldown_first.saturating_mul(1 << (*count).min(16));
         *count = count.saturating_add(1);
-        *until = Instant::now() + pause.min(limits.list_rest);
+        *until = Instant::now() + pause.min(limits.list_cooldown_max);
     }
 
     fn note_list_success(&self, kind: Discovery) {
@@ -286,7 +286,7 @@ impl EvmSource {
     }
 
     fn note_pruned(&self, what: Past, height: Height) {
-        let until = Instant::now() + self.inner.limits.state_rest;
+        let until = Instant::now() + self.inner.limits.state_cooldown;
         let mut pruned = lock(&self.inner.pruned);
         // What is known of higher blocks holds for this one too.
         let is_known = |(top, until): &(Height, Instant)| height < *top && *until > Instant::now();

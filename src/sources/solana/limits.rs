@@ -55,6 +55,6 @@ defaults! {
         /// Wallets of one such query in a scan.
         pub gateway_wallets_max: usize = 1_500,
         /// Cooldown of an endpoint that contradicts another one.
-        pub bench: Duration = Duration::from_secs(600),
+        pub contradiction_cooldown: Duration = Duration::from_secs(600),
     }
 }

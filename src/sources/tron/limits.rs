@@ -110,6 +110,6 @@ defaults! {
         /// Protocol exchanges whose assets are cached.
         pub exchanges_max: usize = 1000,
         /// Cooldown of an endpoint that contradicts another one.
-        pub bench: Duration = Duration::from_secs(600),
+        pub contradiction_cooldown: Duration = Duration::from_secs(600),
     }
 }

@@ -127,9 +127,9 @@ impl TronSource {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The nodes, their chain checks, and how long one rests that is alone with its answer.
+    /// The nodes, their chain checks, and the cooldown of one that contradicts the others.
     pub(super) fn nodes(&self) -> (&Pool, &ChainChecks, Duration) {
-        (&self.inner.pool, &self.inner.chain_checks, self.inner.limits.bench)
+        (&self.inner.pool, &self.inner.chain_checks, self.inner.limits.contradiction_cooldown)
     }
 
     pub(super) async fn head(&self, options: &CallOptions) -> Result<Height> {
