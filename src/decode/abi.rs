@@ -41,4 +41,10 @@ pub(super) mod written {
     pub(in crate::decode) fn words(words: &[Units]) -> Vec<u8> {
         words.iter().flat_map(Units::to_be_bytes::<WORD>).collect()
     }
+
+    /// A `bytes` or `string` argument.
+    pub(in crate::decode) fn bytes(content: &[u8]) -> Vec<u8> {
+        let padding = content.len().next_multiple_of(WORD) - content.len();
+        [words(&[at(content.len())]), content.to_vec(), vec![0; padding]].concat()
+    }
 }

@@ -94,21 +94,16 @@ fn sale(words: &[u8], receiver: Account, by: Account) -> Option<CoinSale> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::abi::written::{at, of, words};
+    use crate::decode::abi::written::{at, bytes, of, words};
 
     const SELLER: Account = [7; 20];
     const SETTLER: Account = [8; 20];
     const FEES: Account = [9; 20];
     const WRAPPED: Account = [6; 20];
 
-    fn text(content: &[u8]) -> Vec<u8> {
-        let padding = content.len().next_multiple_of(WORD) - content.len();
-        [words(&[at(content.len())]), content.to_vec(), vec![0; padding]].concat()
-    }
-
     fn basic(token: Account, part: usize, to: Account, data: &[u8]) -> Vec<u8> {
         let head = words(&[of(token), at(part), of(to), at(4), at(5 * WORD)]);
-        [BASIC.to_vec(), head, text(data)].concat()
+        [BASIC.to_vec(), head, bytes(data)].concat()
     }
 
     fn surplus(selector: [u8; 4], token: Account, most: usize) -> Vec<u8> {
@@ -116,7 +111,7 @@ mod tests {
     }
 
     fn execute(bought: Account, actions: &[Vec<u8>]) -> Vec<u8> {
-        let actions: Vec<_> = actions.iter().map(|action| text(action)).collect();
+        let actions: Vec<_> = actions.iter().map(|action| bytes(action)).collect();
         let mut offset = actions.len() * WORD;
         let mut offsets = Vec::new();
         for one in &actions {
@@ -183,7 +178,7 @@ mod tests {
     fn a_holder_of_allowances_names_the_settler() {
         let inner = execute(COIN, &[unwrap()]);
         let head = words(&[of(FEES), of(WRAPPED), at(5), of(FEES), at(5 * WORD)]);
-        let input = [EXEC.to_vec(), head, text(&inner)].concat();
+        let input = [EXEC.to_vec(), head, bytes(&inner)].concat();
         let settled = Settled::read(&input, SETTLER).unwrap();
         assert_eq!(settled.sale.unwrap().by, Some(FEES));
         // Another bought token; another call.

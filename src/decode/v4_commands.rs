@@ -122,7 +122,7 @@ fn along(input: &[u8]) -> Option<CoinRoute> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::abi::written::{at, of, words};
+    use crate::decode::abi::written::{at, bytes, of, words};
 
     const CALLER: Account = [7; 20];
     const HOOK: Account = [5; 20];
@@ -146,15 +146,10 @@ mod tests {
         [words(&offsets), each.concat()].concat()
     }
 
-    fn text(content: &[u8]) -> Vec<u8> {
-        let padding = content.len().next_multiple_of(WORD) - content.len();
-        [words(&[at(content.len())]), content.to_vec(), vec![0; padding]].concat()
-    }
-
     fn read(actions: &[(u8, Vec<u8>)]) -> Option<V4Command> {
         let codes: Vec<u8> = actions.iter().map(|(code, _)| *code).collect();
-        let inputs: Vec<_> = actions.iter().map(|(_, input)| text(input)).collect();
-        let codes = text(&codes);
+        let inputs: Vec<_> = actions.iter().map(|(_, input)| bytes(input)).collect();
+        let codes = bytes(&codes);
         let head = words(&[at(2 * WORD), at(2 * WORD + codes.len())]);
         let input = [head, codes, words(&[at(inputs.len())]), list(&inputs)].concat();
         V4Command::read(&input, CALLER)

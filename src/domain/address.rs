@@ -11,6 +11,15 @@ pub type Account = [u8; 20];
 /// A hash, a topic, or any other 32-byte word of the EVM.
 pub type Word = [u8; 32];
 
+/// The hash of the EVM and of Tron, of these parts joined.
+pub(crate) fn keccak256(parts: &[&[u8]]) -> Word {
+    let mut hasher = Keccak256::new();
+    for part in parts {
+        hasher.update(part);
+    }
+    hasher.finalize().into()
+}
+
 /// An account, contract, mint or token. One type for all, because their addresses have one form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Address {
@@ -245,7 +254,7 @@ fn write_hash(f: &mut fmt::Formatter<'_>, bytes: &[u8; 32]) -> fmt::Result {
 /// Upper case where the hash of the lower-case digits has a nibble of 8 or more (EIP-55).
 fn write_eip55(f: &mut fmt::Formatter<'_>, bytes: &[u8; 20]) -> fmt::Result {
     let digits = hex::encode(bytes);
-    let hash = hex::encode(Keccak256::digest(digits.as_bytes()));
+    let hash = hex::encode(keccak256(&[digits.as_bytes()]));
     f.write_str("0x")?;
     for (digit, nibble) in digits.chars().zip(hash.chars()) {
         let upper = nibble.to_digit(16).is_some_and(|n| n >= 8);

@@ -21,6 +21,7 @@ mod source;
 mod time;
 mod trade;
 
+pub(crate) use address::keccak256;
 pub use address::{Account, Address, AddressError, TxId, Word};
 pub use amount::{Decimal, Numbers, Units};
 pub use cache::BoundedCache;

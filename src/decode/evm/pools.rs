@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use sha3::{Digest as _, Keccak256};
-
 use super::ledger::{Asset, mirrors};
 use super::scene::{Scene, Venue};
 use super::transaction::{Account, Log, Word};
-use crate::domain::Family;
+use crate::domain::{Family, keccak256};
 use crate::registry::{Chain, EvmTables, Factory, PoolPlace, PoolSalt};
 
 /// Fees of pools, in millionths, the most common ones first.
@@ -92,11 +90,11 @@ fn salt(salt: PoolSalt, [low, high]: &[Account; 2], number: u32) -> Word {
     let (padding, number) = ([0; 12], number.to_be_bytes());
     let [.., last] = number;
     match salt {
-        PoolSalt::Pair => hash(&[low, high]),
-        PoolSalt::StablePair => hash(&[low, high, &[last]]),
-        PoolSalt::Words => hash(&[&padding, low, &padding, high]),
+        PoolSalt::Pair => keccak256(&[low, high]),
+        PoolSalt::StablePair => keccak256(&[low, high, &[last]]),
+        PoolSalt::Words => keccak256(&[&padding, low, &padding, high]),
         PoolSalt::Fee | PoolSalt::Spacing => {
-            hash(&[&padding, low, &padding, high, &[0; 28], &number])
+            keccak256(&[&padding, low, &padding, high, &[0; 28], &number])
         }
     }
 }
@@ -111,20 +109,12 @@ fn prefix(family: Family) -> u8 {
 
 /// The address of a contract created by CREATE2 (EIP-1014).
 fn create2_address(prefix: u8, factory: &Factory, salt: &Word) -> Account {
-    let hash = hash(&[&[prefix], &factory.deployer, salt, &factory.code_hash]);
+    let hash = keccak256(&[&[prefix], &factory.deployer, salt, &factory.code_hash]);
     let mut account = Account::default();
     if let Some((_, bytes)) = hash.split_first_chunk::<12>() {
         account.copy_from_slice(bytes);
     }
     account
-}
-
-fn hash(parts: &[&[u8]]) -> Word {
-    let mut hasher = Keccak256::new();
-    for part in parts {
-        hasher.update(part);
-    }
-    hasher.finalize().into()
 }
 
 #[cfg(test)]

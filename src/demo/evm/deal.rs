@@ -5,7 +5,7 @@ use super::places::{Amm, COW_SETTLEMENT, ENTRY_POINT, Made};
 use super::pools::{FEE, Swap, SwapV4, TokenAmount, Traded};
 use super::script::{Against, Script, TradeSpec};
 use super::tx::{Arg, Op, Stage, Tx};
-use super::{keccak, tail};
+use super::{keccak256, tail};
 use crate::demo::mix;
 use crate::domain::{Account, Side};
 
@@ -432,7 +432,7 @@ fn stranger(deal: &Deal<'_>) -> Option<([u8; 20], TokenAmount, TokenAmount)> {
 /// `Trade(owner, sellToken, buyToken, sellAmount, buyAmount, feeAmount, orderUid)`; an order's uid
 /// is its digest, owner and expiry: 56 bytes.
 fn trade(stage: &mut Stage<'_>, owner: Arg, sold: TokenAmount, bought: TokenAmount, chance: u64) {
-    let digest = keccak(&[&chance.to_be_bytes()]);
+    let digest = keccak256(&[&chance.to_be_bytes()]);
     let rest = mix::joined(&[&tail(&owner.word()), &[0xff; 4]]);
     let tokens = [sold.0, bought.0].map(Arg::Of);
     let numbers = [sold.1, bought.1, 0, 0xc0, 56].map(Arg::Int);
@@ -485,7 +485,7 @@ fn other_op(deal: &Deal<'_>, stage: &mut Stage<'_>) {
 }
 
 fn operation(stage: &mut Stage<'_>, chance: u64, account: Arg, paymaster: [u8; 20]) {
-    let hash = keccak(&[b"operation", &chance.to_be_bytes()]);
+    let hash = keccak256(&[b"operation", &chance.to_be_bytes()]);
     stage.log(
         "UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)",
         &[Arg::Raw(hash), account, Arg::Of(paymaster)],

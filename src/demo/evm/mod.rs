@@ -26,12 +26,11 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use serde_json::Value;
-use sha3::{Digest as _, Keccak256};
 
 use super::faults::RpcCall;
 use super::rpc::{CallReply, DemoError};
 pub use super::timeline::Crowd;
-use crate::domain::{Account, Word, lock};
+use crate::domain::{Account, Word, keccak256, lock};
 pub use explorer::ExplorerOptions;
 pub(super) use explorer::{answer as explorer, refused};
 use model::PlacedTx;
@@ -81,7 +80,7 @@ struct Signatures {
 impl Signatures {
     /// The first topic of an event.
     fn topic(&self, text: &'static str) -> Word {
-        *lock(&self.known).entry(text).or_insert_with(|| keccak(&[text.as_bytes()]))
+        *lock(&self.known).entry(text).or_insert_with(|| keccak256(&[text.as_bytes()]))
     }
 
     /// A function's first four bytes.
@@ -94,14 +93,6 @@ fn tail(word: &Word) -> Account {
     word.last_chunk().copied().unwrap_or_default()
 }
 
-fn keccak(parts: &[&[u8]]) -> Word {
-    let mut hasher = Keccak256::new();
-    for part in parts {
-        hasher.update(part);
-    }
-    hasher.finalize().into()
-}
-
 /// Answers a call of a node.
 pub(super) fn answer(
     model: &EvmModel,
@@ -110,14 +101,14 @@ pub(super) fn answer(
 ) -> CallReply {
     let behind = node.lag.saturating_add(answer_faults.head_back);
     let newest = model.newest().saturating_sub(behind);
-    let last = model.head().saturating_sub(behind);
-    let context = NodeContext { model, node, params, newest, last, answer_faults };
+    let finalized = model.head().saturating_sub(behind);
+    let context = NodeContext { model, node, params, newest, finalized, answer_faults };
     result(&context, method).map(|value| value.to_string().into_bytes())
 }
 
 fn result(context: &NodeContext<'_>, method: &str) -> CallResult {
     let shown = |show: &dyn Fn(&PlacedTx) -> Value| {
-        Ok(context.found()?.map_or(Value::Null, |found| show(&found)))
+        Ok(context.find_transaction()?.map_or(Value::Null, |found| show(&found)))
     };
     match method {
         "eth_chainId" => Ok(wire::number(context.chain_id()).into()),
@@ -134,7 +125,7 @@ fn result(context: &NodeContext<'_>, method: &str) -> CallResult {
         "eth_getTransactionReceipt" => {
             shown(&|found| wire::receipt(context.model, found, context.node.log_times))
         }
-        "eth_getTransactionByBlockNumberAndIndex" => context.at_place(),
+        "eth_getTransactionByBlockNumberAndIndex" => context.transaction_by_index(),
         "eth_getBlockReceipts" => context.block_receipts(),
         "eth_getBalance" | "eth_getTransactionCount" => context.state(method),
         "eth_getCode" => Ok(context.code()),

@@ -19,9 +19,8 @@ pub(super) struct NodeContext<'a> {
     pub(super) model: &'a EvmModel,
     pub(super) node: &'a NodeOptions,
     pub(super) params: &'a [Value],
-    /// The newest block of this answer, and the last final one.
     pub(super) newest: Height,
-    pub(super) last: Height,
+    pub(super) finalized: Height,
     pub(super) answer_faults: AnswerFaults,
 }
 
@@ -40,8 +39,8 @@ impl NodeContext<'_> {
             "finalized" | "safe" if !self.node.tags => {
                 Err(DemoError::invalid(format!("invalid argument 0: unknown tag \"{text}\"")))
             }
-            "finalized" => Ok(self.last),
-            "safe" => Ok(self.last.midpoint(self.newest)),
+            "finalized" => Ok(self.finalized),
+            "safe" => Ok(self.finalized.midpoint(self.newest)),
             digits => quantity(digits).ok_or_else(|| {
                 DemoError::invalid("invalid argument 0: hex string without 0x prefix")
             }),
@@ -55,8 +54,7 @@ impl NodeContext<'_> {
         Ok(if known { wire::block(self.model, height, whole) } else { Value::Null })
     }
 
-    /// The transaction whose hash is the first parameter.
-    pub(super) fn found(&self) -> Result<Option<PlacedTx>, DemoError> {
+    pub(super) fn find_transaction(&self) -> Result<Option<PlacedTx>, DemoError> {
         let wrong = || DemoError::invalid("invalid argument 0: hex string has a wrong length");
         let hash = self.params.first().and_then(Value::as_str).and_then(wire::bytes);
         let found = self.model.find(&hash.ok_or_else(wrong)?);
@@ -68,7 +66,7 @@ impl NodeContext<'_> {
         (self.node.first_available..=self.newest).contains(&height)
     }
 
-    pub(super) fn at_place(&self) -> CallResult {
+    pub(super) fn transaction_by_index(&self) -> CallResult {
         let height = self.height(self.params.first())?;
         let index = self.params.get(1).and_then(Value::as_str).and_then(quantity);
         let mut all = wire::found_in(self.model, height).into_iter();
@@ -91,7 +89,7 @@ impl NodeContext<'_> {
         if tracer.and_then(Value::as_str) != Some("callTracer") {
             return Err(DemoError::invalid("only the callTracer is offered"));
         }
-        let Some(found) = self.found()? else {
+        let Some(found) = self.find_transaction()? else {
             return Err(DemoError::new(-32000, "transaction not found"));
         };
         self.check_state(found.spot.height)?;
@@ -155,12 +153,12 @@ pub(super) fn call(context: &NodeContext<'_>) -> CallResult {
     let to: Account = text("to").and_then(wire::bytes).ok_or_else(wrong)?;
     let data = text("data").or(text("input")).unwrap_or("0x");
     let data = hex::decode(data.trim_start_matches("0x")).map_err(|_| wrong())?;
-    let given = if to == MULTICALL3 {
+    let returned = if to == MULTICALL3 {
         aggregate(context.model, &data)
     } else {
         return_data(context.model, &to, &data)
     };
-    let data = given.ok_or_else(|| DemoError::new(3, "execution reverted"))?;
+    let data = returned.ok_or_else(|| DemoError::new(3, "execution reverted"))?;
     Ok(wire::hex(&data).into())
 }
 
@@ -201,9 +199,9 @@ fn bytes(data: &[u8]) -> Vec<u8> {
 
 /// `aggregate3((target, allowFailure, callData)[])`, which returns `(success, returnData)[]`.
 fn aggregate(model: &EvmModel, data: &[u8]) -> Option<Vec<u8>> {
-    let (asked, data) = data.split_first_chunk::<4>()?;
+    let (selector, data) = data.split_first_chunk::<4>()?;
     let known = "aggregate3((address,bool,bytes)[])";
-    if *asked != model.places().signatures.selector(known) {
+    if *selector != model.places().signatures.selector(known) {
         return None;
     }
     let list = data.get(word_at(data, 0)?..)?;

@@ -124,7 +124,7 @@ impl<'a> Scene<'a> {
         let amm = places.v2.unwrap_or(places.v3);
         let pair = amm.pool(places.seed, [coin, places.wrapped], None);
         let share = native / 3;
-        let (nobody, router) = ([0; 20], amm.router);
+        let (zero_address, router) = ([0; 20], amm.router);
         let mut stage = self.stage(self.wallet, router, if adds { native } else { 0 });
         let ordered = if coin < places.wrapped { [units, native] } else { [native, units] };
         let amounts = ordered.map(Arg::Int);
@@ -135,7 +135,7 @@ impl<'a> Scene<'a> {
             stage.wrap(native);
             stage.transfer(places.wrapped, pair, native);
             stage.enter(pair, 0, "mint(address)", &[Arg::Of(self.wallet)]);
-            stage.log_transfer(nobody, self.wallet, share);
+            stage.log_transfer(zero_address, self.wallet, share);
             stage.log("Mint(address,uint256,uint256)", &[Arg::Of(router)], &amounts);
             stage.leave();
             return stage;
@@ -144,7 +144,7 @@ impl<'a> Scene<'a> {
         stage.input(remove, &[Arg::Of(coin)]);
         stage.pull(pair, self.wallet, pair, share);
         stage.enter(pair, 0, "burn(address)", &[Arg::Of(router)]);
-        stage.log_transfer(pair, nobody, share);
+        stage.log_transfer(pair, zero_address, share);
         stage.transfer(coin, router, units);
         stage.transfer(places.wrapped, router, native);
         let ends = [Arg::Of(router), Arg::Of(router)];

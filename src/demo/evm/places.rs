@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
-use super::{Signatures, TradeKind, keccak, tail};
+use super::{Signatures, TradeKind, keccak256, tail};
 use crate::demo::mix;
 use crate::domain::{Account, Address, Family, TxId, Units, Word};
 use crate::registry::{Chain, Finality};
@@ -276,11 +276,11 @@ impl Amm {
     pub(super) fn pool(&self, seed: u64, [a, b]: [Account; 2], fee: Option<u32>) -> Account {
         let [low, high] = if a < b { [a, b] } else { [b, a] };
         let with_fee =
-            |fee: u32| keccak(&[&[0; 12], &low, &[0; 12], &high, &[0; 28], &fee.to_be_bytes()]);
-        let salt = fee.map_or_else(|| keccak(&[&low, &high]), with_fee);
+            |fee: u32| keccak256(&[&[0; 12], &low, &[0; 12], &high, &[0; 28], &fee.to_be_bytes()]);
+        let salt = fee.map_or_else(|| keccak256(&[&low, &high]), with_fee);
         let unknown = Maker { prefix: 0xff, factory: [7; 20], code: mix::key(seed, &[7]) };
         let Maker { prefix, factory, code } = self.maker.unwrap_or(unknown);
-        tail(&keccak(&[&[prefix], &factory, &salt, &code]))
+        tail(&keccak256(&[&[prefix], &factory, &salt, &code]))
     }
 }
 

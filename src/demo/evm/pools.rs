@@ -1,6 +1,6 @@
 //! Pools: the current caller swaps.
 
-use super::keccak;
+use super::keccak256;
 use super::places::{Amm, Singleton};
 use super::tx::{Arg, Op, Stage};
 use crate::domain::{Account, Word};
@@ -94,7 +94,7 @@ pub(super) struct SwapV4 {
 
 impl SwapV4 {
     fn pool(&self) -> Word {
-        keccak(&[&self.coin.0, &FEE.to_be_bytes()])
+        keccak256(&[&self.coin.0, &FEE.to_be_bytes()])
     }
 
     /// The router is the caller; the manager calls it back.

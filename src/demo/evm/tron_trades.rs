@@ -5,7 +5,7 @@ use super::places::Made;
 use super::pools::Traded;
 use super::script::{Against, TradeSpec};
 use super::tx::{Arg, Exchanged, Stage, Tx};
-use super::{TradeKind, keccak, tail};
+use super::{TradeKind, keccak256, tail};
 use crate::domain::{Account, Address};
 
 const SMART: &str =
@@ -43,7 +43,7 @@ pub(super) fn venue(spec: &TradeSpec) -> &'static str {
 /// The coin's own exchange, which holds TRX; no other event records its payout.
 fn v1(deal: &Deal<'_>, native: u128) -> Tx {
     let (coin, units) = deal.sum();
-    let exchange: Account = tail(&keccak(&[b"exchange", &coin]));
+    let exchange: Account = tail(&keccak256(&[b"exchange", &coin]));
     let event = |stage: &mut Stage<'_>, signature, amounts: [u128; 2]| {
         let [first, second] = amounts.map(Arg::Int);
         stage.log(signature, &[Arg::Of(deal.wallet), first, second], &[]);

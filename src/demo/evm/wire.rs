@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::keccak;
+use super::keccak256;
 use super::model::{EvmModel, PlacedTx};
 use super::places::Made;
 use super::tx::{EventLog, Frame, Op, TRANSFER};
@@ -154,7 +154,7 @@ fn bloom(logs: &[EventLog]) -> [u8; 256] {
         .flat_map(|log| log.topics.iter().map(Word::as_slice).chain([log.address.as_slice()]))
         .collect();
     for part in parts {
-        for pair in keccak(&[part]).chunks_exact(2).take(3) {
+        for pair in keccak256(&[part]).chunks_exact(2).take(3) {
             let number = pair.iter().fold(0, |all, byte| all << 8 | usize::from(*byte)) % 2048;
             if let Some(byte) = bloom.get_mut(255 - number / 8) {
                 *byte |= 1 << (number % 8);
