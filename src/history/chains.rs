@@ -34,13 +34,13 @@ impl Chains {
         Self { sources: RwLock::new(sources), generation: AtomicU64::new(0) }
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as a map of them is asked")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature of `HashMap`")]
     pub(super) fn get(&self, chain: &ChainId) -> Option<Source> {
         let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner);
         sources.get(chain).map(|running| running.source.clone())
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as a map of them is asked")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature of `HashMap`")]
     pub(super) fn contains_key(&self, chain: &ChainId) -> bool {
         self.sources.read().unwrap_or_else(PoisonError::into_inner).contains_key(chain)
     }

@@ -69,7 +69,7 @@ impl From<StoreError> for HistoryError {
             return Self::Changed;
         }
         tracing::error!(%error, "the store failed");
-        if let Some(reason) = takes_nothing(&error) {
+        if let Some(reason) = write_refusal(&error) {
             return Self::StoreFull { reason };
         }
         let may_pass = matches!(error, StoreError::Unreachable(_));
@@ -77,13 +77,13 @@ impl From<StoreError> for HistoryError {
     }
 }
 
-const NO_SPACE: &str = "its disk, or what the system lets it take of that, is used up; make room";
+const NO_SPACE: &str = "its disk or its disk quota is full; make room";
 
 const READ_ONLY: &str = "its folder cannot be written to; make it writable and start again";
 
-/// Why no write can succeed for now. A full disk, a system quota and a file size limit all end one
-/// in the same way.
-fn takes_nothing(error: &StoreError) -> Option<&'static str> {
+/// Why no write can succeed for now. A full disk, a disk quota and a file size limit have the same
+/// remedy.
+fn write_refusal(error: &StoreError) -> Option<&'static str> {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     let StoreError::Io(cause) = error else { return None };
     let kind = cause.kind();

@@ -338,12 +338,12 @@ impl Walk {
             return Ok(Look::Passed);
         }
         let part = (self.from(&view, &record, head).await?, floor);
-        let (mut rows, more) =
-            match view.rows_in_room(record.id, part, limit, self.row_buffer()).await {
-                // Another process has removed rows since the record was read: look again.
-                Err(StoreError::Overtaken) => return Ok(Look::Rows(Rows::default())),
-                read => read?,
-            };
+        let (mut rows, more) = match view.rows_into(record.id, part, limit, self.row_buffer()).await
+        {
+            // Another process has removed rows since the record was read: look again.
+            Err(StoreError::Overtaken) => return Ok(Look::Rows(Rows::default())),
+            read => read?,
+        };
         if self.begins_above(&rows, head) {
             return Ok(Look::Rows(Rows::default()));
         }

@@ -17,10 +17,11 @@ pub(super) struct WalletLock {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LockState {
-    Yes,
+    Held,
     /// Locked just now: the wallet's record may have changed.
-    Now,
-    ByAnother,
+    Acquired,
+    /// Another process has it.
+    HeldByOther,
 }
 
 impl WalletLock {
@@ -29,17 +30,17 @@ impl WalletLock {
     }
 
     pub(super) async fn take(&mut self, store: &Store, id: WalletId) -> Result<LockState> {
-        let Some(losses) = &mut self.losses else { return Ok(LockState::Yes) };
+        let Some(losses) = &mut self.losses else { return Ok(LockState::Held) };
         let now = *losses.borrow_and_update();
         if self.held == Some((id, now)) {
-            return Ok(LockState::Yes);
+            return Ok(LockState::Held);
         }
         self.held = None;
         if !store.hold(id).await? {
-            return Ok(LockState::ByAnother);
+            return Ok(LockState::HeldByOther);
         }
         self.held = Some((id, now));
-        Ok(LockState::Now)
+        Ok(LockState::Acquired)
     }
 
     /// Ready once another process may have locked the wallet; never for an embedded store.

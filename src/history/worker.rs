@@ -168,9 +168,9 @@ impl Worker {
                 return Ok(Flow::Again);
             }
             match self.wallet_lock.take(&self.inner.store, record.id).await? {
-                LockState::Yes => {}
-                LockState::Now => return Ok(Flow::Again),
-                LockState::ByAnother => return self.follow(&record).await,
+                LockState::Held => {}
+                LockState::Acquired => return Ok(Flow::Again),
+                LockState::HeldByOther => return self.follow(&record).await,
             }
         }
         // Set before the check, so that a failed check also leaves gaps their turn.

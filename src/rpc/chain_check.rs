@@ -69,7 +69,7 @@ pub(crate) enum CheckOutcome {
 }
 
 type Round = Shared<BoxFuture<'static, ()>>;
-pub(super) type Again = BoxFuture<'static, ChainCheck>;
+pub(super) type Recheck = BoxFuture<'static, ChainCheck>;
 
 #[derive(Debug, Default)]
 pub(crate) struct ChainChecks {
@@ -78,7 +78,7 @@ pub(crate) struct ChainChecks {
     /// [`ChainChecks::drive_queries`].
     round: Mutex<Option<Round>>,
     /// The last query of each endpoint after a read, with its beginning.
-    pub(super) again: Mutex<HashMap<EndpointId, (Instant, WeakShared<Again>)>>,
+    pub(super) rechecks: Mutex<HashMap<EndpointId, (Instant, WeakShared<Recheck>)>>,
 }
 
 #[derive(Debug, Default)]

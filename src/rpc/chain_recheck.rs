@@ -8,23 +8,23 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared, join_all};
 use tokio::time::{Instant, timeout};
 
-use super::chain_check::{Again, ChainCheck, ChainChecks};
+use super::chain_check::{ChainCheck, ChainChecks, Recheck};
 use super::endpoint::EndpointId;
 use super::error::{Result, UpstreamError};
 use super::pool::Pool;
 use crate::domain::lock;
 
-/// An endpoint that takes longer is believed: rows wait for the answer, and most of what was read
+/// An endpoint that takes longer is accepted: rows wait for the answer, and most of what was read
 /// came from faster ones.
-const AGAIN_WAIT: Duration = Duration::from_secs(1);
+const RECHECK_WAIT: Duration = Duration::from_secs(1);
 /// An endpoint that gave no answer is not asked again for this long, as each window would wait.
 const SILENT_PAUSE: Duration = Duration::from_secs(30);
 
 impl ChainChecks {
-    /// Asks the endpoints that have answered since they last named this chain again, unless they
-    /// did so after `since`. An error if one names another chain, or was found to have left this
-    /// one after the read had begun: what was received from `begun` to `since` may be of that one.
-    /// An endpoint that gives no answer in time, or never named a chain, is believed.
+    /// Checks endpoints again that have answered calls since their last check, unless that began
+    /// after `since`. An error if one reports another chain, or was found to do so after `begun`: a
+    /// read between these times may contain data of that chain. Endpoints without an answer in time,
+    /// and those that never reported a chain, are accepted.
     pub(crate) async fn confirm(
         &self,
         pool: &Pool,
@@ -40,8 +40,8 @@ impl ChainChecks {
         let open: Vec<EndpointId> =
             pool.ids().into_iter().filter(is_used).filter(is_open).collect();
         let asked = open.iter().map(|id| {
-            let again = self.ask_again(pool, *id, since, (method, &ask));
-            async move { (*id, timeout(AGAIN_WAIT, again).await) }
+            let recheck = self.recheck(pool, *id, since, (method, &ask));
+            async move { (*id, timeout(RECHECK_WAIT, recheck).await) }
         });
         let answers = join_all(asked).await;
         for (id, answer) in &answers {
@@ -63,14 +63,14 @@ impl ChainChecks {
 
     /// Queries an endpoint's chain; shared by all reads that ended before the query began. Another
     /// chain in two answers disables the endpoint, and in one of them discards what was read.
-    fn ask_again(
+    fn recheck(
         &self,
         pool: &Pool,
         id: EndpointId,
         since: Instant,
         (method, ask): (&'static str, impl Fn(EndpointId) -> BoxFuture<'static, ChainCheck>),
-    ) -> Shared<Again> {
-        let mut pending = lock(&self.again);
+    ) -> Shared<Recheck> {
+        let mut pending = lock(&self.rechecks);
         let last = pending.get(&id).filter(|(began, _)| *began >= since);
         if let Some(asked) = last.and_then(|(_, asked)| asked.upgrade()) {
             return asked;
@@ -185,13 +185,13 @@ mod tests {
         pool.call("logs", json!([]), &options()).await.unwrap();
         let slow = |_: EndpointId| {
             async {
-                sleep(AGAIN_WAIT * 4).await;
+                sleep(RECHECK_WAIT * 4).await;
                 Mismatch
             }
             .boxed()
         };
         let began = Instant::now();
         assert!(checks.confirm(&pool, (METHOD, began, began), slow).await.is_ok());
-        assert_eq!(began.elapsed(), AGAIN_WAIT);
+        assert_eq!(began.elapsed(), RECHECK_WAIT);
     }
 }

@@ -16,7 +16,7 @@ use super::schema::{
     WALLET_TO_ID,
 };
 use super::trade_codec::StoredTrade;
-use super::values::{self, Gone, PendingValues, SecondRead};
+use super::values::{self, DeletedRow, PendingValues, SecondRead};
 use super::{
     Anchor, Chunk, Credit, NewValue, PriceRecord, Result, StoreError, TokenRecord, UsageUpdate,
     WalletId, WalletPatch, Written,
@@ -271,7 +271,7 @@ impl<'txn> Tables<'txn> {
         state: &mut WalletState,
         (low, high): (Height, Height),
         second: Option<&SecondRead<'_>>,
-    ) -> Result<Vec<Gone>> {
+    ) -> Result<Vec<DeletedRow>> {
         let mut gone = Vec::new();
         for span in state.coverage.spans() {
             let (low, high) = (low.max(span.low), high.min(span.high));

@@ -116,16 +116,16 @@ impl FileView {
         }
     }
 
-    pub(super) fn rows_in_room(
+    pub(super) fn rows_into(
         &self,
         id: WalletId,
         (after, floor): (Position, Height),
         limit: usize,
-        room: Rows,
+        buffer: Rows,
     ) -> Result<(Rows, bool)> {
         let family = self.known_wallet(id)?.address.family();
         let mut behind = self.behind(id, after)?;
-        let mut slice = Slice::new(self, limit, room);
+        let mut slice = Slice::new(self, limit, buffer);
         while let Some((key, value)) = behind.next()? {
             let is_below = height_of(key.value()).is_some_and(|height| height < floor);
             if is_below || id_of(key.value()) != Some(id) {

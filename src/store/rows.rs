@@ -16,7 +16,7 @@ use super::key::{RowBounds, RowKey, height_of, id_of, read_row_key, time_of, tra
 use super::schema::ROW_KEY_TO_TRADE;
 use super::schema::names::TRADES;
 use super::trade_codec::{StoredTrade, decode_trade, encode_trade, is_derived_or_pending};
-use super::values::{Gone, SecondRead};
+use super::values::{DeletedRow, SecondRead};
 use super::{NewValue, Result, WalletId};
 
 /// About two pages: a cursor packs longer runs of new rows on top of a wallet better. Wallets that
@@ -59,7 +59,7 @@ impl<'txn> RowTables<'txn> {
         id: WalletId,
         (low, high, disordered): (Height, Height, bool),
         second: Option<&SecondRead<'_>>,
-        gone: &mut Vec<Gone>,
+        gone: &mut Vec<DeletedRow>,
     ) -> Result<u64> {
         let (start, end) = self.bounds(id, low, high, disordered)?;
         let mut deleted = 0;
@@ -104,10 +104,10 @@ impl<'txn> RowTables<'txn> {
     ) -> Result<Vec<(RowKey, StoredTrade)>> {
         let (start, end) = self.bounds(id, low, high, disordered)?;
         let (mut unseen, mut stays) = (Vec::new(), HashSet::new());
-        if second.leaves_any() {
+        if second.may_keep_rows() {
             for entry in self.table.range(start.bytes()..end.bytes())? {
                 let (key, value) = entry?;
-                stays.extend(second.stays(key.value(), value.value()));
+                stays.extend(second.kept_transaction(key.value(), value.value()));
             }
         }
         for entry in self.table.range(start.bytes()..end.bytes())? {

@@ -12,14 +12,14 @@ use super::schema::{WANTED_VALUE, WANTED_VALUE_TO_SIDE_PAYMENT};
 use super::trade_codec::{self, StoredTrade};
 use super::{Chunk, Result};
 
-/// Key and value of a deleted row whose value its transaction does not contain or no longer shows.
-pub(super) type Gone = (Vec<u8>, Vec<u8>);
+/// Key and value of a deleted row whose native value a new read may be unable to find again.
+pub(super) type DeletedRow = (Vec<u8>, Vec<u8>);
 
 /// What a second read did not see of the transactions whose rows it replaces.
 pub(super) struct SecondRead<'a> {
     pub(super) family: Family,
     unshown: &'a HashSet<TxId>,
-    /// Transactions that are no trade by what the read saw.
+    /// Unshown transactions in which the read found no trade.
     tradeless: HashSet<TxId>,
 }
 
@@ -37,15 +37,14 @@ impl<'a> SecondRead<'a> {
         self.exact_of(self.unshown, key, value).is_some()
     }
 
-    /// The transaction of a stored row where its rows stay as they are: the row is a sale with an
-    /// exact value, and without that value the transaction is no trade. The payment of a purchase
-    /// is in the transaction or its logs, so a read that finds no purchase has seen all of it.
-    pub(super) fn stays(&self, key: &[u8], value: &[u8]) -> Option<TxId> {
+    /// The transaction of a stored row, if its rows are kept: the row is a sale with an exact value,
+    /// and the read found no trade because it could not see that value. The payment of a purchase is
+    /// in the transaction or its logs, so a read that finds no purchase has seen all of it.
+    pub(super) fn kept_transaction(&self, key: &[u8], value: &[u8]) -> Option<TxId> {
         self.exact_of(&self.tradeless, key, value).filter(|_| trade_codec::is_sale(value))
     }
 
-    /// Whether any rows may stay.
-    pub(super) fn leaves_any(&self) -> bool {
+    pub(super) fn may_keep_rows(&self) -> bool {
         !self.tradeless.is_empty()
     }
 
@@ -120,7 +119,7 @@ impl<'txn> PendingValues<'txn> {
     }
 
     /// Removes the entries of deleted rows.
-    pub(super) fn forget(&mut self, chain: ChainId, gone: &[Gone]) -> Result<()> {
+    pub(super) fn forget(&mut self, chain: ChainId, gone: &[DeletedRow]) -> Result<()> {
         gone.iter().try_for_each(|(key, _)| self.remove(chain, key))
     }
 
@@ -134,7 +133,7 @@ impl<'txn> PendingValues<'txn> {
 
 /// Restores the values of replaced rows whose transaction still decodes to the same tokens and
 /// amounts without a value of its own. Exact values are in `gone` only if the read lacks them.
-pub(super) fn keep(gone: &[Gone], rows: &mut [(RowKey, StoredTrade)]) -> Result<()> {
+pub(super) fn keep(gone: &[DeletedRow], rows: &mut [(RowKey, StoredTrade)]) -> Result<()> {
     let mut given: HashMap<&[u8], Vec<StoredTrade>> = HashMap::new();
     for (key, value) in gone {
         let old = trade_codec::decode_trade(TRADES, value)?;

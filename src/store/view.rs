@@ -56,7 +56,7 @@ impl View {
         floor: Height,
         limit: usize,
     ) -> Result<Rows> {
-        Ok(self.rows_in_room(id, (after, floor), limit, Rows::default()).await?.0)
+        Ok(self.rows_into(id, (after, floor), limit, Rows::default()).await?.0)
     }
 
     /// Up to `limit` rows that stand before `than`, oldest first; from the oldest row on for
@@ -132,7 +132,7 @@ reads! {
     pub wallet_by_id(id: WalletId) -> Option<WalletRecord>;
 
     /// As [`View::rows`], into the memory of `room`; also returns whether more rows follow.
-    pub rows_in_room(id: WalletId, part: (Position, Height), limit: usize, room: Rows) -> (Rows, bool);
+    pub rows_into(id: WalletId, part: (Position, Height), limit: usize, buffer: Rows) -> (Rows, bool);
 
     /// Up to `limit` rows between two bounds, newest first or oldest first.
     rows_in(id: WalletId, bounds: RowBounds, limit: usize, newest_first: bool) -> Rows;

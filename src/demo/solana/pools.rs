@@ -72,7 +72,7 @@ pub(super) fn swap_fees(amount: u64) -> Fees {
     Fees { protocol: share(amount, 5), creator: share(amount, 5), providers: share(amount, 20) }
 }
 
-/// The amounts of a trade that is not one yet.
+/// The amounts of a planned trade.
 pub(super) struct Sums {
     pub(super) base: (DemoToken, u64),
     pub(super) gross: u64,

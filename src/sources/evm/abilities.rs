@@ -148,7 +148,7 @@ impl Abilities {
         lock(&self.listed).contains(&(way, kind))
     }
 
-    /// Records transactions that a list lacks; whether some have not been missing for long enough.
+    /// Records transactions that a list lacks. False once several answers over some time lacked each.
     pub(super) fn note_unlisted(
         &self,
         kind: ExplorerList,
@@ -165,7 +165,8 @@ impl Abilities {
         })
     }
 
-    /// Whether asset transfers have shown none of a kind that nodes have. `is_due`: they do now.
+    /// Whether asset transfers of this kind were never listed although nodes returned some.
+    /// `is_due`: nodes return some now.
     pub(super) fn owes_transfers(&self, kind: ExplorerList, is_due: bool) -> bool {
         let mut shown = lock(&self.transfers);
         if is_due {

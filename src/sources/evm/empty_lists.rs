@@ -1,5 +1,5 @@
-//! Whether an index has a list that is empty for every account, or lacks rows of transactions that
-//! its other lists contain: what it lacks then looks like what a wallet does not have.
+//! Detects incomplete lists of an index: a list that is empty for every account, or that lacks rows
+//! of transactions which nodes or the index's other lists return.
 
 use super::EvmSource;
 use super::discovery::Discovery;
@@ -11,14 +11,14 @@ use crate::domain::{Height, Units, Way};
 use crate::registry::Chain;
 use crate::rpc::{CallOptions, Pool};
 
-/// Transactions of one chunk without any row of a kind that nodes show of each, from which on no
-/// number of readings is believed.
+/// A list with no row of any of a chunk's transactions, and this many of them missing, is incomplete
+/// however often it was read: only single missing rows are accepted after several reads.
 const LACKING_MAX: usize = 3;
 
 impl EvmSource {
-    /// Whether a list lacks rows of transactions that another one contains, as nodes show: it may
-    /// lack those of others that nothing else contains. A row that is missing by itself counts
-    /// until it was missing in several answers over some time, as no index lists every token.
+    /// Whether a list lacks rows that it must have by the fetched transactions: it may then lack
+    /// transactions that no other list contains. A single missing row counts until several answers
+    /// over some time lacked it too, because no index lists every token.
     pub(super) fn lacks_rows(&self, wallet: &Account, way: Way, fetched: &[FetchedTx]) -> bool {
         let (by, kinds) = if way == Way::Transfers {
             (Discovery::Alchemy, &ExplorerList::ALL[..])
@@ -41,9 +41,9 @@ impl EvmSource {
         })
     }
 
-    /// Whether nodes have shown something of this wallet, by asset transfers of any, whose list has
-    /// no row, neither of the wallet nor of another account. An account without code loses nothing
-    /// by a list of calls that is empty.
+    /// Whether a list has never had a row of any account, although nodes returned transactions that
+    /// belong to it: of this wallet, in the case of asset transfers of any wallet. An empty list of
+    /// calls hides nothing of an account without code.
     pub(super) async fn has_empty_list(
         &self,
         (wallet, high): (&Account, Height),
@@ -57,7 +57,7 @@ impl EvmSource {
             if way == Way::Transfers {
                 return self.inner.abilities.owes_transfers(list, is_due);
             }
-            // An explorer's other lists are checked by those of busy accounts.
+            // An explorer's other lists are checked with busy accounts.
             let is_checked = way == Way::Explorer && list == ExplorerList::Tokens;
             is_due && is_checked && !self.lists_tokens(fetched)
         };
@@ -75,7 +75,6 @@ impl EvmSource {
 }
 
 impl FetchedTx {
-    /// Whether the list of this kind contained the transaction.
     fn is_listed(&self, kind: ExplorerList) -> bool {
         match kind {
             ExplorerList::Transactions => self.candidate.listed.0,
@@ -89,7 +88,7 @@ impl FetchedTx {
 fn belongs(chain: &Chain, list: ExplorerList, wallet: &Account, tx: &Transaction) -> bool {
     let is_own = |(from, to): (Account, Account)| from == *wallet || to == *wallet;
     match list {
-        // Asset transfers are asked for without those of nothing.
+        // Asset transfers are requested without those of zero value.
         ExplorerList::Transactions => tx.from == *wallet && tx.value != Units::ZERO,
         ExplorerList::Tokens => {
             let tokens = tx.logs.iter().filter(|log| !repeats_native(log, chain));

@@ -10,8 +10,8 @@ pub(super) struct LogSizes {
     pub(super) ranges: usize,
     answered: u64,
     refused: Option<RefusedSize>,
-    /// For how many ranges the next refused size will not be retried.
-    rest: u32,
+    /// Number of smaller ranges after which the next refused size is retried.
+    retry_after: u32,
     /// First size if nothing is known.
     usual: u64,
 }
@@ -26,8 +26,8 @@ struct RefusedSize {
 
 impl LogSizes {
     pub(super) fn new(limits: &EvmLimits, blocks: u64) -> Self {
-        let (usual, rest) = (limits.log_blocks_first, limits.log_queries_small);
-        Self { blocks, ranges: 1, answered: 0, refused: None, rest, usual }
+        let (usual, retry_after) = (limits.log_blocks_first, limits.log_queries_small);
+        Self { blocks, ranges: 1, answered: 0, refused: None, retry_after, usual }
     }
 
     pub(super) fn is_free(&self) -> bool {
@@ -57,7 +57,7 @@ impl LogSizes {
             self.ranges = 1;
         }
         if !matches!(shrink, Shrink::AtMost(_)) {
-            self.refused = Some(RefusedSize { blocks: refused, left: self.rest });
+            self.refused = Some(RefusedSize { blocks: refused, left: self.retry_after });
         }
         self.blocks = most.min(refused.saturating_sub(1)).max(1);
     }
@@ -70,7 +70,7 @@ impl LogSizes {
         refused.left = refused.left.saturating_sub(u32::try_from(ranges).unwrap_or(u32::MAX));
         if refused.left == 0 {
             self.refused = None;
-            self.rest = self.rest.saturating_mul(2).min(limits.log_queries_small_max);
+            self.retry_after = self.retry_after.saturating_mul(2).min(limits.log_queries_small_max);
         }
     }
 
@@ -93,7 +93,7 @@ impl LogSizes {
 
     /// A size half-way to the first refused one, if that is far from the present size.
     fn between(&self, limits: &EvmLimits) -> Option<u64> {
-        let refused = self.refused.filter(|_| self.rest == limits.log_queries_small)?;
+        let refused = self.refused.filter(|_| self.retry_after == limits.log_queries_small)?;
         let half = refused.blocks.saturating_sub(self.blocks) / 2;
         (half >= self.blocks / 4).then_some(self.blocks + half)
     }

@@ -103,7 +103,7 @@ impl EvmSource {
                 tracing::debug!(chain, %error, "pools are read by the gateway");
                 while let Some(range) = left.pop_front() {
                     let read = events_by_portal(portal, emitters, range, options).await;
-                    // Of the two errors the one that may end sooner.
+                    // Of the two errors the one that a retry may resolve.
                     events.extend(
                         read.map_err(|own| if own.is_final() { error.clone() } else { own })?,
                     );
@@ -127,11 +127,12 @@ impl EvmSource {
         events: &mut Vec<PoolEvent>,
         options: &CallOptions,
     ) -> Result<()> {
-        let (mut out, mut failures) = (LeftOut::default(), HashMap::<EndpointId, u32>::new());
+        let (mut excluded, mut failures) = (Excluded::default(), HashMap::<EndpointId, u32>::new());
         let (mut last, mut open) = (None::<UpstreamError>, left.drain(..).collect::<BTreeSet<_>>());
         // The lowest range first: an endpoint that keeps it keeps those above.
         while let (Some(lowest), Some(highest)) = (open.first().copied(), open.last()) {
-            let Some(choice) = self.log_choice((lowest.0, highest.1), &out.of(lowest.0)) else {
+            let Some(choice) = self.log_choice((lowest.0, highest.1), &excluded.below(lowest.0))
+            else {
                 open.remove(&lowest);
                 left.push_back(lowest);
                 continue;
@@ -140,22 +141,21 @@ impl EvmSource {
             let asked: Vec<Range> = open.iter().copied().take(QUERIES_MAX).collect();
             let read = self.ask_events(emitters, &asked, choice, &mut open, events, options).await;
             match read {
-                Ok(unshown) => out.lacking.extend(unshown),
+                Ok(maybe_pruned) => excluded.maybe_pruned.extend(maybe_pruned),
                 Err(error) => {
                     let failed = failures.entry(choice.on).or_default();
                     *failed += 1;
                     // Ranges that were read are kept after an invalid answer.
                     if error.is_final() || *failed >= FAILURES_MAX {
-                        out.failed.insert(choice.on);
+                        excluded.failed.insert(choice.on);
                         self.note_log_failure(choice.on);
                     }
-                    // A temporary error is kept over a final one: that a node fails for good says
-                    // nothing about another that may be back soon.
+                    // A temporary error is kept over a final one: its node may be back soon.
                     last = last.filter(|last| !last.is_final()).or(Some(error));
                 }
             }
         }
-        match (left.back(), out.lacking.values().max()) {
+        match (left.back(), excluded.maybe_pruned.values().max()) {
             (None, _) => Ok(()),
             (Some((_, high)), Some(_)) if last.as_ref().is_none_or(UpstreamError::is_final) => {
                 Err(UpstreamError::HistoryCut { first: high + 1 })
@@ -166,8 +166,8 @@ impl EvmSource {
         }
     }
 
-    /// Queries events; returns the endpoints that returned none and are not seen to keep logs so
-    /// old, and the height up to which that is so.
+    /// Queries events; returns the endpoints that returned none and may have pruned logs so old, and
+    /// the height up to which they may have.
     async fn ask_events(
         &self,
         emitters: &Emitters,
@@ -177,7 +177,7 @@ impl EvmSource {
         events: &mut Vec<PoolEvent>,
         options: &CallOptions,
     ) -> Result<HashMap<EndpointId, Height>> {
-        let (options, asked_with) = (choice.options(options), options);
+        let (options, base_options) = (choice.options(options), options);
         let mut calls: Vec<Call> = asked.iter().map(|range| emitters.query(*range)).collect();
         if choice.asks_head {
             calls.push(head_call());
@@ -191,19 +191,20 @@ impl EvmSource {
                 return Err(no_logs_yet(high));
             }
         }
-        self.ask_again_about_nothing(&calls, &mut answers, &options).await;
+        self.requery_empty_ranges(&calls, &mut answers, &options).await;
         let empty = asked.iter().zip(&answers).filter_map(|(range, answer)| {
             let answer = answer.as_ref().ok().filter(|answer| is_nothing(answer))?;
             Some((*range, answer.endpoint))
         });
-        let unshown = self.not_seen_to_keep(&empty.collect(), choice, asked_with).await?;
+        let maybe_pruned =
+            self.endpoints_maybe_pruned(&empty.collect(), choice, base_options).await?;
         let mut first_error = None;
         for (range, answer) in asked.iter().zip(answers) {
-            let is_unshown = |answer: &CallResponse| {
+            let may_be_pruned = |answer: &CallResponse| {
                 is_nothing(answer)
-                    && [choice.on, answer.endpoint].iter().all(|on| unshown.contains_key(on))
+                    && [choice.on, answer.endpoint].iter().all(|on| maybe_pruned.contains_key(on))
             };
-            if answer.as_ref().is_ok_and(is_unshown) {
+            if answer.as_ref().is_ok_and(may_be_pruned) {
                 continue;
             }
             match self.read_events(answer, *range, choice) {
@@ -215,22 +216,22 @@ impl EvmSource {
                 Err(error) => first_error = Some(error),
             }
         }
-        first_error.map_or(Ok(unshown), Err)
+        first_error.map_or(Ok(maybe_pruned), Err)
     }
 
     /// A node that has pruned old receipts returns no events and no error. Returns the endpoints
-    /// that are not seen to keep the lowest block without events, and the highest such block; none
-    /// if the chosen endpoint keeps it.
-    async fn not_seen_to_keep(
+    /// without evidence that they keep the lowest block without events, and the highest such block;
+    /// none if the chosen endpoint keeps it.
+    async fn endpoints_maybe_pruned(
         &self,
         empty: &BTreeMap<Range, EndpointId>,
         choice: LogChoice,
         options: &CallOptions,
     ) -> Result<HashMap<EndpointId, Height>> {
-        let mut unshown = HashMap::new();
+        let mut maybe_pruned = HashMap::new();
         let (Some((lowest, _)), Some((top, _))) = (empty.first_key_value(), empty.last_key_value())
         else {
-            return Ok(unshown);
+            return Ok(maybe_pruned);
         };
         let others: BTreeSet<EndpointId> =
             empty.values().copied().filter(|on| *on != choice.on).collect();
@@ -243,17 +244,17 @@ impl EvmSource {
                 look.failed.map_or(Ok(look.kept), Err)?
             };
             if kept != Kept::Yes {
-                unshown.insert(on, top.0);
+                maybe_pruned.insert(on, top.0);
             } else if on == choice.on {
                 break;
             }
         }
-        Ok(unshown)
+        Ok(maybe_pruned)
     }
 
     /// Queries ranges without events again, at another endpoint if possible: reference pools are
     /// busy, so an empty range needs confirmation. A price from more distant events would be wrong.
-    async fn ask_again_about_nothing(
+    async fn requery_empty_ranges(
         &self,
         calls: &[Call],
         answers: &mut [CallAnswer],
@@ -303,17 +304,18 @@ fn is_nothing(answer: &CallResponse) -> bool {
     answer.result.get() == "[]"
 }
 
+/// Endpoints that are not queried, or not for low ranges.
 #[derive(Debug, Default)]
-struct LeftOut {
+struct Excluded {
     failed: BTreeSet<EndpointId>,
-    /// The height up to which each is not seen to keep logs.
-    lacking: HashMap<EndpointId, Height>,
+    /// The height up to which each may have pruned logs.
+    maybe_pruned: HashMap<EndpointId, Height>,
 }
 
-impl LeftOut {
-    fn of(&self, low: Height) -> BTreeSet<EndpointId> {
-        let lacking = self.lacking.iter().filter(|(_, top)| low <= **top).map(|(on, _)| *on);
-        self.failed.iter().copied().chain(lacking).collect()
+impl Excluded {
+    fn below(&self, low: Height) -> BTreeSet<EndpointId> {
+        let pruned = self.maybe_pruned.iter().filter(|(_, top)| low <= **top).map(|(on, _)| *on);
+        self.failed.iter().copied().chain(pruned).collect()
     }
 }
 

@@ -37,14 +37,14 @@ const REACH_PAUSE: Duration = Duration::from_millis(300);
 const JOINT_TRIES: u32 = 3;
 /// How long after it showed the account an endpoint is still expected to show it.
 const SHOWN_FOR: Duration = Duration::from_secs(3_600);
-/// The most slots by which a list may be behind to be waited for, and the longest wait. The only
-/// endpoint, and the last one, may be behind by up to a minute's slots. `WAIT` is the pause before
-/// each attempt, times its number.
-const NEARLY: u64 = 8;
-const NEARLY_ALONE: u64 = 150;
-const WAIT_MAX: Duration = Duration::from_secs(45);
-const WAIT: Duration = Duration::from_millis(400);
-const WAIT_EACH_MAX: Duration = Duration::from_secs(4);
+/// A list that lags by at most this many slots is waited for; one of the only or last endpoint, by
+/// up to a minute's slots.
+const LAG_MAX: u64 = 8;
+const LAG_ALONE_MAX: u64 = 150;
+/// Longest wait for such a list, and the pause before each attempt, times its number.
+const LAG_WAIT_MAX: Duration = Duration::from_secs(45);
+const LAG_PAUSE: Duration = Duration::from_millis(400);
+const LAG_PAUSE_MAX: Duration = Duration::from_secs(4);
 /// Slots by which a list may fall back: a list that has reached further than this above a slot is
 /// not checked again.
 const FALL_MAX: u64 = 9_000;
@@ -68,8 +68,7 @@ pub(super) struct BusyAccount {
 enum Shown {
     /// The account is busy, and the list has reached this slot.
     Newest(Height),
-    /// The list has reached this slot, which is as far as wanted; how busy the account is remains
-    /// open.
+    /// The list has reached this slot, which suffices; whether the account is busy is unknown.
     Reached(Height),
     Nothing,
     Failed,
@@ -122,7 +121,7 @@ impl IndexReach {
         }
     }
 
-    /// Whether several answers had nothing of the account.
+    /// Whether several answers had no entry of the account.
     fn is_silent(&self, of: (EndpointId, IndexedList)) -> bool {
         lock(&self.0).get(&of).is_some_and(|known| {
             let is_old = known.shown_at.is_none_or(|at| at.elapsed() >= SHOWN_FOR);
@@ -224,7 +223,7 @@ impl SolanaSource {
             Err(_) => true,
         });
         let is_alone = self.inner.pool.endpoints().len() < 2;
-        let most = if is_alone || is_last { NEARLY_ALONE } else { NEARLY };
+        let most = if is_alone || is_last { LAG_ALONE_MAX } else { LAG_MAX };
         let began = Instant::now();
         let (mut listed, mut waits, mut silent) = (None, 0, 0);
         loop {
@@ -251,11 +250,11 @@ impl SolanaSource {
                 Shown::Nothing | Shown::Failed => {}
             }
             let is_far = |listed: Height| slot.saturating_sub(listed) > most;
-            if began.elapsed() >= WAIT_MAX || listed.is_some_and(is_far) {
+            if began.elapsed() >= LAG_WAIT_MAX || listed.is_some_and(is_far) {
                 break;
             }
             waits += 1;
-            sleep(WAIT.saturating_mul(waits).min(WAIT_EACH_MAX)).await;
+            sleep(LAG_PAUSE.saturating_mul(waits).min(LAG_PAUSE_MAX)).await;
         }
         // No list reaches farther: what it holds is read, and nothing above it is claimed.
         listed.filter(|_| is_alone || is_last).ok_or_else(|| {
@@ -306,7 +305,7 @@ impl SolanaSource {
             sleep(REACH_PAUSE * tries).await;
         }
         let missing = || {
-            let last = "lists are not known to have come so far".to_owned();
+            let last = "no list is known to reach these slots".to_owned();
             Err(UpstreamError::Unavailable { attempts: REACH_TRIES, last })
         };
         (0..calls.len()).map(|at| results.remove(&at).unwrap_or_else(missing)).collect()
@@ -446,7 +445,7 @@ fn shown(slots: &[Height], slot: Height) -> Shown {
 fn lacking(label: &str, behind: Option<Height>) -> String {
     match behind {
         Some(behind) => format!("the lists of {label} are {behind} slots behind it"),
-        None => format!("the lists of {label} show no longer how far they have come"),
+        None => format!("the lists of {label} no longer show which slot they reach"),
     }
 }
 
@@ -531,6 +530,6 @@ mod tests {
     #[test]
     fn an_error_does_not_name_a_distance_that_is_not_known() {
         assert_eq!(lacking("one", Some(7)), "the lists of one are 7 slots behind it");
-        assert_eq!(lacking("one", None), "the lists of one show no longer how far they have come");
+        assert_eq!(lacking("one", None), "the lists of one no longer show which slot they reach");
     }
 }

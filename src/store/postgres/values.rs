@@ -9,7 +9,7 @@ use crate::store::codec::corrupt;
 use crate::store::key::{RowBounds, RowKey, rows_of_wanted, transaction_of, wanted_value_key};
 use crate::store::schema::names::{TRADES, WANTED_VALUES};
 use crate::store::trade_codec::{StoredTrade, decode_trade, is_derived_or_pending};
-use crate::store::values::Gone;
+use crate::store::values::DeletedRow;
 use crate::store::{
     NewValue, PriceRecord, Result, StoreError, WalletId, WantedPlace, WantedValue, Written,
 };
@@ -64,7 +64,7 @@ impl PgInner {
         &self,
         connection: &Connection,
         (id, of): (WalletId, ChainId),
-        gone: &[Gone],
+        gone: &[DeletedRow],
     ) -> Called<()> {
         let valued = gone.iter().filter(|(_, value)| is_derived_or_pending(value));
         let keys: Vec<Vec<u8>> = valued.map(|(key, _)| wanted_value_key(of, key)).collect();

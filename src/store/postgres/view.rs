@@ -168,14 +168,14 @@ impl PgView {
         })
     }
 
-    pub(in crate::store) async fn rows_in_room(
+    pub(in crate::store) async fn rows_into(
         &self,
         id: WalletId,
         (after, floor): (Position, Height),
         limit: usize,
-        room: Rows,
+        buffer: Rows,
     ) -> Result<(Rows, bool)> {
-        drop(room);
+        drop(buffer);
         let mut rows = match self.take_ahead(id, after, limit) {
             Some(rows) => rows,
             None => self.read_behind(id, after, limit.saturating_add(1)).await?,

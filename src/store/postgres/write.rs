@@ -18,7 +18,7 @@ use crate::store::key::{RowKey, height_of, read_row_key, wanted_value_key};
 use crate::store::rows::heights_descend;
 use crate::store::schema::names::{ANCHORS, TOKENS, TRADES};
 use crate::store::trade_codec::{StoredTrade, decode_trade, encode_trade, is_derived_or_pending};
-use crate::store::values::{self, Gone, SecondRead};
+use crate::store::values::{self, DeletedRow, SecondRead};
 use crate::store::{Chunk, Result, StoreError, TokenRecord, WalletId, WalletPatch, Written};
 
 type Keyed = Vec<(RowKey, StoredTrade)>;
@@ -294,12 +294,12 @@ impl PgInner {
         (id, wallet): (WalletId, &Wallet),
         state: &mut WalletState,
         Prepared { chunk, .. }: &Prepared<'_>,
-    ) -> Called<(Vec<Gone>, Keyed)> {
+    ) -> Called<(Vec<DeletedRow>, Keyed)> {
         let (mut gone, mut unseen) = (Vec::new(), Vec::new());
         let all = self.delete_rows(connection, id, state, (chunk.low, chunk.high)).await?;
         let second = SecondRead::of(chunk, wallet.address.family());
         let stays: HashSet<_> =
-            all.iter().filter_map(|(key, value)| second.stays(key, value)).collect();
+            all.iter().filter_map(|(key, value)| second.kept_transaction(key, value)).collect();
         for (key, value) in all {
             if let Some(seen) = &chunk.reread
                 && let Some(key) = read_row_key(&key, wallet.address.family())
@@ -322,7 +322,7 @@ impl PgInner {
         id: WalletId,
         state: &mut WalletState,
         (low, high): (Height, Height),
-    ) -> Called<Vec<Gone>> {
+    ) -> Called<Vec<DeletedRow>> {
         let is_covered =
             state.coverage.spans().iter().any(|span| low <= span.high && span.low <= high);
         if state.count == 0 || !is_covered {
