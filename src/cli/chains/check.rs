@@ -223,7 +223,6 @@ mod tests {
 
     type Headers = BTreeMap<String, ConfigSecret>;
 
-    /// Checks a node of the demo.
     async fn checked(node: DemoNode, chain: &Chain, headers: Headers) -> CheckedEndpoint {
         let transport = DemoTransport::new([("demo.test/node".to_owned(), node)]);
         let transport: Arc<dyn Transport> = Arc::new(transport);

@@ -7,7 +7,6 @@ use super::probe::{Finding, ProbeTarget, error_text, transfer_topic};
 use crate::rpc::{Ask, Reply, ReplyClass, UpstreamError};
 use crate::sources::{tron_reading, tron_rpc_reading};
 
-/// The header for the index's key.
 pub(super) const KEY_HEADER: &str = "TRON-PRO-API-KEY";
 /// An account with transactions: the WTRX contract.
 const PROBE: &str = "TNUC9Qb1rRpS5CbWLmNMxXBjyFoydXjWFR";

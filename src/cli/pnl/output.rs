@@ -253,7 +253,6 @@ impl<C: Fn() -> Count> Output<C> {
         line("realised", format!("{realised} {}", self.subject.native));
         line("open, at cost", value(totals.open_cost));
         if let Some(rate) = rate(totals.wins, totals.judged) {
-            // The rate in percent.
             let percent = Decimal { units: rate.units, decimals: rate.decimals.saturating_sub(2) };
             line("win rate", format!("{percent} % ({} of {} sells)", totals.wins, totals.judged));
         }

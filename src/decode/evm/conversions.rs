@@ -36,7 +36,6 @@ pub(super) struct Conversion {
     pub(super) is_wallets: bool,
 }
 
-/// The conversions that these events of a transaction state.
 pub(super) fn conversions(
     tx: &Transaction,
     events: &[Placed<'_>],

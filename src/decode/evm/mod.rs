@@ -85,7 +85,6 @@ pub fn may_trade(tables: &EvmTables, chain: &Chain, tx: &Transaction) -> bool {
         || tx.to.is_some_and(|to| to != wrapped) && tx.logs.iter().any(wraps)
 }
 
-/// Whether the tables name an event.
 pub fn is_known_event(tables: &EvmTables, log: &Log) -> bool {
     match log.topics.first() {
         Some(topic) => !tables.events(topic).is_empty(),
@@ -93,7 +92,6 @@ pub fn is_known_event(tables: &EvmTables, log: &Log) -> bool {
     }
 }
 
-/// The trades of a wallet in a transaction.
 pub fn decode(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transaction) -> Decoded {
     if !tx.succeeded {
         return Decoded::default();

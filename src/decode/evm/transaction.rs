@@ -34,7 +34,6 @@ pub struct Transaction {
 /// What a call's input states about its output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Terms {
-    /// The receiver.
     pub receiver: Option<Account>,
     /// Native coin that a platform keeps.
     pub charged: Option<Units>,

@@ -9,7 +9,6 @@ use super::scene::{Scene, keeps_orders};
 use super::swaps::{Net, is_for_room};
 use crate::registry::{Program, ProgramKind};
 
-/// One fill.
 #[derive(Debug)]
 pub(super) struct Fill<'a> {
     pub(super) program: &'a Program,

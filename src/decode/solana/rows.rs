@@ -37,7 +37,6 @@ struct Sum {
 }
 
 impl RowSums {
-    /// Adds one swap.
     pub(super) fn add(&mut self, scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) {
         let routed = route::native_value(scene, ledger, swap);
         self.add_net(&swap.net, routed, |mint| venue(scene, ledger, &swap.ranges, mint));

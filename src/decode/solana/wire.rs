@@ -231,7 +231,6 @@ fn meta<'a>(r: &mut Reader<'a>, accounts: &mut Vec<AccountRef<'a>>) -> Read<Meta
     Ok(meta)
 }
 
-/// Whether it failed.
 fn status(r: &mut Reader<'_>) -> Read<bool> {
     let mut failed = None;
     r.object(|r, name| -> Read<()> {

@@ -57,7 +57,6 @@ pub(super) struct RouterCall<'a> {
     pub(super) input: &'a [u8],
     pub(super) wrapped: Units,
     pub(super) unwrapped: Units,
-    /// The last of the unwraps.
     pub(super) last_unwrapped: Units,
     /// The router is known by its address.
     pub(super) is_known: bool,

@@ -20,7 +20,6 @@ const WORD_DIGITS: usize = 64;
 #[derive(Default)]
 pub(super) struct RawTransaction<'a> {
     pub(super) id: Option<&'a [u8]>,
-    /// The results of its contracts.
     pub(super) results: Vec<Option<&'a [u8]>>,
     pub(super) contract: Option<RawContract<'a>>,
 }

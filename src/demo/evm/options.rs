@@ -14,7 +14,6 @@ pub enum LimitTexts {
 }
 
 defaults! {
-    /// Options of a node.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct NodeOptions {
         /// Blocks by which this node's head lags behind the model's.

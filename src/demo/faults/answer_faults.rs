@@ -65,7 +65,6 @@ impl AnswerFaults {
         }
     }
 
-    /// Repeats the first row of a page.
     pub(in crate::demo) fn repeat_first<T: Clone>(self, rows: &mut Vec<T>) {
         if let Some(first) = rows.first().filter(|_| self.duplicate).cloned() {
             rows.insert(0, first);

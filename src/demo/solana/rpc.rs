@@ -21,7 +21,6 @@ const BLOCKS_MAX: u64 = 500_000;
 const FILLERS_MAX: u32 = 8_192;
 
 defaults! {
-    /// Options of a node.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct NodeOptions {
         /// Slots by which this node's head lags behind the model's.

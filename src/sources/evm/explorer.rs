@@ -31,7 +31,6 @@ const LAG_PAUSE: Duration = Duration::from_millis(500);
 /// Consecutive refusals of the list of calls, after which the other lists are read without it.
 const REFUSALS_MAX: u32 = 4;
 
-/// Whether the index lists calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Calls {
     /// No call was seen yet, perhaps because the index does not list calls.
@@ -480,7 +479,6 @@ impl ExplorerLister {
         self.top.clear();
     }
 
-    /// Whether a list is read.
     fn is_read(&self, list: ExplorerList) -> bool {
         list != ExplorerList::Calls || self.calls != Calls::NotListed
     }

@@ -30,7 +30,6 @@ pub(super) struct Timeline {
     pub(super) next_high: Height,
     /// The entries, with the times that the lists report, and whether they failed.
     planned: ReorderBuffer<Key, (Option<i64>, Option<bool>), Timed>,
-    /// Entries that a list marks as failed.
     failed: BTreeMap<Key, FailedEntry>,
     /// The wallet list's entries, for the resume hint.
     marks: VecDeque<Mark>,

@@ -248,7 +248,6 @@ impl TronSource {
         }
     }
 
-    /// The longest wait for an answer of a list.
     fn longest_wait(&self, of: (EndpointId, ListKind)) -> Duration {
         let limits = &self.inner.limits;
         if self.is_new(of) { limits.indexed_first_wait } else { limits.indexed_wait }
