@@ -23,8 +23,8 @@ const SILENT_PAUSE: Duration = Duration::from_secs(30);
 impl ChainChecks {
     /// Checks endpoints again that have answered calls since their last check, unless that began
     /// after `since`. An error if one reports another chain, or was found to do so after `begun`: a
-    /// read between these times may contain data of that chain. Endpoints without an answer in time,
-    /// and those that never reported a chain, are accepted.
+    /// read between these times may contain data of that chain. Endpoints that do not answer in
+    /// time, and those that never reported a chain, are accepted.
     pub(crate) async fn confirm(
         &self,
         pool: &Pool,

@@ -383,8 +383,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether it refuses for lack of a key or a quota, or has been unavailable for longer than calls
-    /// are retried.
+    /// Whether it refuses for lack of a key or a quota, or has been unavailable for longer than
+    /// calls are retried.
     pub(super) fn is_out(&self, method: &str, now: Instant) -> bool {
         let since = self.unavailable_since.map(|since| now.saturating_duration_since(since));
         let is_long = since.is_some_and(|since| since >= self.limits.retry_time_max);

@@ -134,8 +134,8 @@ impl Resolve for LookUps {
     }
 }
 
-/// Whether the `rest` of a body, at the pace of what has come, does not come in the time that is
-/// `left` of its first byte's.
+/// Whether the `rest` of a body, at the rate received so far, takes longer than `left`; both times
+/// are counted from the first byte.
 fn is_stalled((came, rest): (usize, usize), since: Duration, left: Duration) -> bool {
     let (came, rest) = (came.try_into().unwrap_or(u128::MAX), rest.try_into().unwrap_or(0));
     let is_slow = came * 1_000 < STALLED_BYTES_PER_SECOND * since.as_millis();

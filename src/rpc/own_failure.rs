@@ -46,7 +46,7 @@ impl OwnFailure {
         is_answering: impl Future<Output = bool>,
     ) -> Result<bool> {
         let has_time = self.began.elapsed() < self.time_max;
-        // An outage that has begun since the last probe is none of the look-up.
+        // An outage that began after the last probe does not count against the look-up.
         if std::mem::replace(&mut self.is_answering, is_answering.await) {
             return if self.is_answering { Ok(true) } else { Err(error) };
         }

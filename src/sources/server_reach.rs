@@ -16,7 +16,7 @@ use crate::rpc::EndpointId;
 const AGE_MAX: Duration = Duration::from_secs(120);
 const OBSERVATIONS_MAX: usize = 48;
 
-/// How long an endpoint is believed to have a block that it had: a node may be restarted from older
+/// How long a block that an endpoint had counts as present: a node may be restarted from older
 /// blocks, and another server may answer at the same address.
 const HEAD_VALID_FOR: Duration = Duration::from_secs(30);
 

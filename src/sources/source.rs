@@ -68,9 +68,9 @@ impl Source {
         GapReader { reader, source, lane, low, begun, held: None, has_failed: false }
     }
 
-    /// Whether a chunk rests on the absence of entries that nothing has held against the chain
-    /// since. Logs and events are confirmed while their transactions are fetched; the pages of other
-    /// lists overlap, so that only their end could be another chain's.
+    /// Whether a chunk relies on the absence of entries by endpoints whose chain was not checked
+    /// since. For logs and events it is checked while their transactions are fetched; the pages of
+    /// other lists overlap, so that only their end could be another chain's.
     fn rests_on_absence(&self, chunk: &RawChunk, low: Height) -> bool {
         match self {
             Self::Evm(_) => false,
@@ -253,7 +253,7 @@ impl GapReader {
         Ok(held.map(|(chunk, _)| chunk))
     }
 
-    /// Confirms the chain of the endpoints that a chunk is of, where it rests on what they lack.
+    /// Confirms the chain of the endpoints that returned a chunk, if it relies on absent entries.
     fn confirmed(&self, chunk: &RawChunk) -> BoxFuture<'static, Result<()>> {
         if !self.source.rests_on_absence(chunk, self.low) {
             return ready(Ok(())).boxed();

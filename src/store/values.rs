@@ -37,9 +37,10 @@ impl<'a> SecondRead<'a> {
         self.exact_of(self.unshown, key, value).is_some()
     }
 
-    /// The transaction of a stored row, if its rows are kept: the row is a sale with an exact value,
-    /// and the read found no trade because it could not see that value. The payment of a purchase is
-    /// in the transaction or its logs, so a read that finds no purchase has seen all of it.
+    /// The transaction of a stored row, if its rows are kept: the row is a sale with an exact
+    /// value, and the read found no trade because it could not see that value. The payment of a
+    /// purchase is in the transaction or its logs, so a read that finds no purchase has seen all of
+    /// it.
     pub(super) fn kept_transaction(&self, key: &[u8], value: &[u8]) -> Option<TxId> {
         self.exact_of(&self.tradeless, key, value).filter(|_| trade_codec::is_sale(value))
     }

@@ -37,7 +37,7 @@ struct Row<'a> {
 /// Below this the service itself doubts a price (of 10¹²).
 const CONFIDENCE_MIN: Price = Price(900_000_000_000);
 
-/// The records of a coin; `None` where the answer is none. A coin that it does not know is left out.
+/// The records of a coin; `None` for an answer of another form. It leaves out unknown coins.
 pub(super) fn records(body: &[u8], coin: &str) -> Option<Vec<Record>> {
     let answer: Answer<'_> = serde_json::from_slice(body).ok()?;
     let Some(listed) = answer.coins.get(coin) else { return Some(Vec::new()) };

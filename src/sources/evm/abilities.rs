@@ -148,7 +148,8 @@ impl Abilities {
         lock(&self.listed).contains(&(way, kind))
     }
 
-    /// Records transactions that a list lacks. False once several answers over some time lacked each.
+    /// Records transactions that a list lacks. False once several answers over some time lacked
+    /// each of them.
     pub(super) fn note_unlisted(
         &self,
         kind: ExplorerList,

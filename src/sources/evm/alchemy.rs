@@ -334,7 +334,7 @@ impl AlchemyLister {
         let page = page(&answer.result).ok_or_else(malformed)?;
         let kinds = page.rows.iter().filter_map(|row| kind(&row.what));
         self.client.abilities.note_transfers(kinds);
-        // A category that is not asked for is none that is empty.
+        // A category that was not requested does not count as empty.
         if !self.with_calls {
             self.client.abilities.note_unasked(ExplorerList::Calls);
         }

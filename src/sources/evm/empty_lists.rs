@@ -11,8 +11,8 @@ use crate::domain::{Height, Units, Way};
 use crate::registry::Chain;
 use crate::rpc::{CallOptions, Pool};
 
-/// A list with no row of any of a chunk's transactions, and this many of them missing, is incomplete
-/// however often it was read: only single missing rows are accepted after several reads.
+/// A list that contains none of a chunk's transactions that belong to it, of which there are at
+/// least this many, is incomplete however often it was read.
 const LACKING_MAX: usize = 3;
 
 impl EvmSource {

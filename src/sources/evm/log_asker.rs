@@ -138,8 +138,8 @@ impl LogAsker<'_> {
         DepthReply { outcome, kept }
     }
 
-    /// Whether the endpoint keeps the lowest block, by what is known or by a look; and whether that
-    /// look was queried later than the search.
+    /// Whether the endpoint keeps the lowest block, by earlier answers or a depth look; and whether
+    /// that look was queried later than the search.
     async fn depth(&self, choice: LogChoice) -> (DepthLook, bool) {
         if let Some(kept) = self.source.known_depth(choice.on, self.range.0) {
             return (DepthLook::bare(kept), false);

@@ -108,7 +108,7 @@ pub(super) struct LogChoice {
     pub(super) lacks: bool,
     pub(super) is_doubtful: bool,
     pub(super) pace: Pace,
-    /// Another endpoint is as good: this one is given up early if it fails.
+    /// Another endpoint is equally suitable, so this one is given up after few failures.
     pub(super) has_another: bool,
 }
 

@@ -166,8 +166,8 @@ impl EvmSource {
         }
     }
 
-    /// Queries events; returns the endpoints that returned none and may have pruned logs so old, and
-    /// the height up to which they may have.
+    /// Queries events; returns the endpoints that returned none and may have pruned these blocks,
+    /// and the height up to which they may have.
     async fn ask_events(
         &self,
         emitters: &Emitters,

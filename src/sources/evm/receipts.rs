@@ -40,7 +40,7 @@ pub(super) fn transfer(log: &Log) -> Option<(Account, Account)> {
     transfer_ends(log).filter(|_| moves)
 }
 
-/// The same of any transfer, also of an NFT.
+/// Sender and recipient of any transfer, also of an NFT.
 pub(super) fn transfer_ends(log: &Log) -> Option<(Account, Account)> {
     let [topic, from, to, ..] = log.topics.as_slice() else { return None };
     let end = |word: &[u8; 32]| word.last_chunk::<20>().copied();

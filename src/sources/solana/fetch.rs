@@ -213,7 +213,7 @@ impl SolanaSource {
 
 /// Takes the fetched transactions; returns the others, with the endpoints that have answered for
 /// them. `is_first`: no endpoint has answered for them before. `odd`: those that contradicted their
-/// list in one answer, with its endpoint: a second such answer is believed, unless the list states
+/// list in one answer, with its endpoint: a second such answer is accepted, unless the list states
 /// that the transaction did not fail.
 fn received(
     answers: Vec<AskedTx>,

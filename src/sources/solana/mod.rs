@@ -146,7 +146,8 @@ fn if_offered<T>(answered: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// The same; `None` too where all endpoints that offer the method rest: they may rest for long.
+/// The same; `None` also while all endpoints that offer the method are on a cooldown, which may be
+/// long.
 fn if_offered_now<T>(answered: Result<T>) -> Result<Option<T>> {
     match answered {
         Err(UpstreamError::Unavailable { attempts: 0, .. }) => Ok(None),

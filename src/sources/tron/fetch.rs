@@ -28,8 +28,8 @@ pub(super) enum Fetched {
     Lost(Height),
 }
 
-/// Decides by the index's lists. A trade gives and receives: tokens that only came in, by a
-/// transaction that the wallet did not send, are none.
+/// Decides by the index's lists. A trade gives and receives: a transaction that the wallet did not
+/// send and that only brought it tokens is no trade.
 pub(super) fn want_listed(seen: &SeenTx) -> bool {
     seen.sent.as_ref().map_or(seen.gave || seen.inner, |sent| want_sent(seen, sent))
 }

@@ -121,7 +121,7 @@ impl ListProof {
     }
 
     pub(super) fn proof(&self) -> Proof {
-        // Where no endpoint shows accounts, an index that lists token movements is believed.
+        // Where no endpoint returns accounts, an index that lists token movements suffices.
         let unshown = if self.shows_transfers { Doubts::NONE } else { Doubts::UNCONFIRMED };
         let doubts = match self.existence {
             QueryState::Done(known) if !self.shows_account => known.unwrap_or(unshown),

@@ -68,7 +68,8 @@ impl TronSource {
         Ok(self.inner.known_references.set(pools.collect(), row.pools.len()))
     }
 
-    /// Confirms by several answers that a pool is none: a node may not have it yet.
+    /// A reference pool; `None` once several answers show that it does not exist: a node may not
+    /// have it yet.
     async fn confirmed_reference(
         &self,
         emitter: Account,

@@ -139,8 +139,8 @@ impl Timeline {
         }
     }
 
-    /// Requests entries above a position that are wanted by what is known so far; the others are
-    /// decided once all lists are known.
+    /// Requests entries above a position that the lists read so far show to be needed; the others
+    /// are decided once all lists are known.
     pub(super) fn expect(&mut self, likely: u64, want: impl Fn(&SeenTx) -> bool) {
         let above = self.planned.iter_mut().take_while(|((Reverse(at), _), _)| *at > likely);
         for (_, slot) in above {

@@ -197,7 +197,7 @@ impl TronSource {
             let Some(reply) = unless_final(answer)? else {
                 return Ok((Given::Nothing, Given::Nothing));
             };
-            // A token that was moved exists: an empty answer is none.
+            // A token that was moved exists, so an empty reply does not count as an answer.
             return Ok(match Asset::read(&reply.body, &number).map(|one| one.meta(mint)) {
                 Some(meta) => (Given::of(meta.symbol), Given::of(meta.decimals)),
                 None => (Given::Unanswered, Given::Unanswered),
@@ -235,7 +235,7 @@ impl TronSource {
     }
 }
 
-/// An answer of JSON-RPC: an error is the contract's answer, `null` is none.
+/// Reads an answer of JSON-RPC: an error is the contract's answer, `null` is no answer.
 fn read<T>(answer: &CallOutcome, decode: fn(&[u8]) -> Option<T>) -> Given<T> {
     match answer {
         Err(_) => Given::Nothing,

@@ -42,7 +42,7 @@ pub fn reading(status: u16, body: &[u8]) -> ReplyClass {
     error_of(status, body).map_or_else(|read| read, |(code, text)| refusal(status, code, text))
 }
 
-/// Code and text of an error; what the answer is where it is none.
+/// Code and text of an error; the class of an answer that is no error.
 fn error_of(status: u16, body: &[u8]) -> Result<(i64, String), ReplyClass> {
     // A valid answer is an object or a list; an error is never a list.
     let failed = match body.iter().find(|byte| !byte.is_ascii_whitespace()) {

@@ -27,8 +27,8 @@ impl ListReader {
         }
     }
 
-    /// From the top, as what is missing may be above what is delivered. What a second list lacks too
-    /// is believed.
+    /// Lists the account again from the top: the missing entry may be above the delivered heights.
+    /// An entry that the second list lacks too is accepted as absent.
     fn list_again(&mut self, BalanceGap { account, low, high }: BalanceGap) {
         let before = self.listed.get(&account).and_then(|number| self.listings.get_mut(*number));
         let Some(before) = before.filter(|before| !before.is_relisted) else {

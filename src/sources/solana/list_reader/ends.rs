@@ -8,7 +8,7 @@ use crate::domain::{Doubts, Height};
 use crate::rpc::{EndpointId, Result, UpstreamError};
 use crate::sources::solana::listing::{EndProof, FIRST_HEIGHTS};
 
-/// Lists whose end was asked of others in vain after which that is no longer done.
+/// Lists whose end no other endpoint confirmed, after which no further ones are asked.
 const ENDS_IN_VAIN_MAX: usize = 3;
 /// For so long an endpoint that has not shown yet which chain it is of may keep more than the others.
 const CUT_PATIENCE: Duration = Duration::from_secs(10);
@@ -75,8 +75,8 @@ impl ListReader {
         UpstreamError::Unavailable { attempts: 0, last: last.to_owned() }
     }
 
-    /// The endpoints that reported the end do not say what they keep: others are asked for it. Returns
-    /// those lists of which that was done in vain.
+    /// The endpoints that reported the end do not report what they keep: others are asked for it.
+    /// Returns the lists for which no other endpoint is left.
     fn ask_end_elsewhere(&mut self, numbers: Vec<usize>) -> Vec<usize> {
         let endpoints = self.source.inner.pool.endpoints().len();
         if self.ends_in_vain >= ENDS_IN_VAIN_MAX {
