@@ -5,7 +5,7 @@ use blotter::domain::Side;
 use sha2::Digest as _;
 
 use crate::decode::{DFLOW, JUPITER, LIMIT, PUMP, RAYDIUM, WHIRLPOOL, check, run};
-use crate::support::solana::{Tx, WSOL};
+use crate::support::solana::{Tx, WSOL, key};
 
 const HEAVEN: &str = "HEAVENoP2qxoeuF8Dj2oT1GHEnu49U5mJYkdeC8BAX2o";
 const OMNIPAIR: &str = "omnixgS8fnqHfCcTGKWj6JtKjzpJZ1Y5y9pyFkQDkYE";
@@ -801,4 +801,126 @@ fn a_purchase_of_principal_is_a_trade_and_a_split_is_none() {
     split.mint_to(3, "PT", "w PT", 100).mint_to(3, "YT", "w YT", 100);
     split.call(EXPONENT, &["w", "w YT", "m YT"], &[7]).transfer(2, "w YT", "m YT", "w", 1_000);
     assert_eq!(run(&split, "w").trades, []);
+}
+
+/// BONK at a pool for 1,000,000 lamports of the wallet's wrapped SOL, of which the pool's caller
+/// sends another 10,000 elsewhere.
+fn with_wrapped_fee(program: &str, sells: bool) -> Tx {
+    let mut tx = Tx::new("w");
+    tx.account("w sol", WSOL, "w", 5_000_000).account("p sol", WSOL, "p", 9_000_000);
+    tx.account("w bonk", "BONK", "w", 1_000).account("p bonk", "BONK", "p", 5_000);
+    tx.account("bot sol", WSOL, "bot", 0).account("bot bonk", "BONK", "bot", 50);
+    tx.call(program, &["w", "w sol", "p sol", "p bonk", "w bonk", "bot sol", "p"], &[1]);
+    tx.transfer(2, "w sol", "bot sol", "w", 10_000);
+    tx.inner(2, RAYDIUM, &["w sol", "p sol", "p bonk", "w bonk", "w", "p"], &[9]);
+    if sells {
+        tx.transfer(3, "w bonk", "p bonk", "w", 700).transfer(3, "p sol", "w sol", "p", 1_000_000);
+    } else {
+        tx.transfer(3, "w sol", "p sol", "w", 1_000_000).transfer(3, "p bonk", "w bonk", "p", 700);
+    }
+    tx
+}
+
+/// A bot's router takes its fee in wrapped SOL as it does in loose SOL; an aggregator's is in the
+/// price.
+#[test]
+fn wrapped_sol_that_a_bots_router_sends_to_itself_is_outside_the_swap() {
+    for (program, bought, sold) in [(AXIOM, 1_000_000, 1_000_000), (JUPITER, 1_010_000, 990_000)] {
+        let buys = [(Side::Buy, "BONK", 700, Some(bought), POOL)];
+        check(&with_wrapped_fee(program, false), "w", &buys);
+        let sells = [(Side::Sell, "BONK", 700, Some(sold), POOL)];
+        check(&with_wrapped_fee(program, true), "w", &sells);
+    }
+    // What the router passes on to a pool, or gives a token for, is a part of the price.
+    let mut passed = with_wrapped_fee(AXIOM, false);
+    passed.inner(2, RAYDIUM, &["bot sol", "p sol", "p bonk", "w bonk", "bot", "p"], &[9]);
+    passed.transfer(3, "bot sol", "p sol", "bot", 9_000).transfer(3, "p bonk", "w bonk", "p", 6);
+    let mut given = with_wrapped_fee(AXIOM, false);
+    given.transfer(2, "bot bonk", "w bonk", "bot", 6);
+    for tx in [passed, given] {
+        check(&tx, "w", &[(Side::Buy, "BONK", 706, Some(1_010_000), POOL)]);
+    }
+}
+
+/// NEW is paired with OLD, which trades for SOL: one call of `PumpSwap` goes through both.
+fn two_hops() -> Tx {
+    let mut tx = Tx::new("w");
+    tx.account("w sol", WSOL, "w", 5_000_000).account("w new", "NEW", "w", 1_000);
+    tx.account("new new", "NEW", "new curve", 9_000).account("new old", "OLD", "new curve", 9_000);
+    tx.account("old old", "OLD", "old curve", 9_000).account("old sol", WSOL, "old curve", 0);
+    let accounts = [
+        "w",
+        "w sol",
+        "w new",
+        "new new",
+        "new old",
+        "new curve",
+        "old old",
+        "old sol",
+        "old curve",
+    ];
+    tx.call(PUMP_SWAP, &accounts, &named("multi_hop_swap"));
+    tx
+}
+
+/// The call of the curves' program in it.
+fn curves(tx: &mut Tx) {
+    let accounts = ["w", "w new", "new new", "new old", "new curve", "old old", "old curve"];
+    tx.inner(2, PUMP, &accounts, &named("multi_hop_curve_swap"));
+}
+
+#[test]
+fn a_curve_that_a_pools_program_calls_is_the_venue() {
+    // OLD at a pool, NEW at its curve.
+    let mut tx = two_hops();
+    tx.transfer(2, "w sol", "old sol", "w", 1_000_000);
+    tx.transfer(2, "old old", "new old", "old curve", 5_000);
+    curves(&mut tx);
+    tx.transfer(3, "new new", "w new", "new curve", 700);
+    check(&tx, "w", &[(Side::Buy, "NEW", 700, Some(1_000_000), "Pump.fun")]);
+    // OLD at its curve, NEW at a pool.
+    let mut tx = two_hops();
+    curves(&mut tx);
+    tx.pay(3, "w", "old curve", 1_000_000).transfer(3, "old old", "new old", "old curve", 5_000);
+    tx.transfer(2, "new new", "w new", "new curve", 700);
+    check(&tx, "w", &[(Side::Buy, "NEW", 700, Some(1_000_000), "PumpSwap")]);
+}
+
+/// `Pump.fun`'s event of a sale by the wallet at a price, of which 1,000 are fees, in `quote`.
+fn sale_event(price: u64, quote: &str) -> Vec<u8> {
+    let mut event = vec![0xe4, 0x45, 0xa5, 0x2e, 0x51, 0xcb, 0x9a, 0x1d];
+    event.extend([0xbd, 0xdb, 0x7f, 0xd3, 0x4e, 0xe6, 0x61, 0xee]);
+    let mut body = vec![0; 250];
+    body[32..40].copy_from_slice(&price.to_le_bytes());
+    body[49..81].copy_from_slice(&key("w"));
+    body[161..169].copy_from_slice(&1_000_u64.to_le_bytes());
+    event.extend(body);
+    event.extend(14_u32.to_le_bytes());
+    event.extend(b"multi_hop_swap");
+    // A flag, cashback and buyback, and two who share the creator's fee.
+    event.extend([0; 1 + 4 * 8]);
+    event.extend(2_u32.to_le_bytes());
+    event.extend([7; 2 * 34]);
+    event.extend(key(quote));
+    event.extend([0; 24]);
+    event
+}
+
+/// Next to a claim of 70,000 lamports the events decide, of which one states an amount of OLD.
+#[test]
+fn a_sale_by_way_of_another_coins_curve_has_its_price_in_sol() {
+    for claims in [false, true] {
+        let mut tx = two_hops();
+        curves(&mut tx);
+        tx.transfer(3, "w new", "new new", "w", 700);
+        tx.inner(3, PUMP, &["events"], &sale_event(6_000, "OLD"));
+        tx.transfer(3, "new old", "old old", "new curve", 5_000);
+        tx.inner(3, PUMP, &["events"], &sale_event(1_001_000, WSOL));
+        tx.drift("old curve", -1_000_000).drift("w", 1_000_000);
+        if claims {
+            tx.call(PUMP, &["w", "saved"], &named("claim_cashback"));
+            tx.inner(2, PUMP, &["events"], &[1]).drift("saved", -70_000).drift("w", 70_000);
+        }
+        check(&tx, "w", &[(Side::Sell, "NEW", 700, Some(1_000_000), "Pump.fun")]);
+    }
 }

@@ -2,6 +2,7 @@
 //! calling itself with the event as data; the same tag means different things in different
 //! programs.
 
+use super::WRAPPED_SOL;
 use super::action::u64_at;
 use super::base58::address;
 use super::keys::AccountKey;
@@ -55,24 +56,38 @@ pub(super) struct CurveSale {
 impl CurveSale {
     const TAG: [u8; 8] = [0xbd, 0xdb, 0x7f, 0xd3, 0x4e, 0xe6, 0x61, 0xee];
 
-    /// `None` for purchases, and for events before May 2025, which contain no fees.
+    /// `None` for purchases, for events before May 2025, which contain no fees, and for sales for
+    /// another token.
     pub(super) fn read(tx: &Transaction, call: &Instruction) -> Option<Self> {
         let data = data(tx, call, &PUMP_FUN)?;
         let body = body(&data, Self::TAG)?;
         let price = u64_at(body, 32)?;
         let (fee, creator_fee) = (u64_at(body, 161)?, u64_at(body, 209)?);
-        let is_sale = body.get(48) == Some(&0);
+        let is_sale = body.get(48) == Some(&0) && quote(body).is_none_or(|mint| is_sol(&mint));
         let paid = price.checked_sub(fee)?.checked_sub(creator_fee)?;
-        let paid = paid.checked_sub(cashback(body).unwrap_or(0))?;
+        let cashback = cashback_at(body).and_then(|at| u64_at(body, at));
+        let paid = paid.checked_sub(cashback.unwrap_or(0))?;
         is_sale.then_some(Self { user: key(body, 49)?, paid })
     }
 }
 
-/// The creator's share, if it is set aside for the user (cashback); `None` in older events, which
-/// are shorter. It follows the instruction's name, a flag and a rate.
-fn cashback(body: &[u8]) -> Option<u64> {
-    let name_length = u32::from_le_bytes(body.get(250..254)?.try_into().ok()?);
-    u64_at(body, usize::try_from(name_length).ok()?.checked_add(254 + 9)?)
+/// Where the creator's share stands, if it is set aside for the user (cashback); `None` in older
+/// events, which are shorter. It follows the instruction's name, a flag and a rate.
+fn cashback_at(body: &[u8]) -> Option<usize> {
+    usize::try_from(u32_at(body, 250)?).ok()?.checked_add(254 + 9)
+}
+
+/// The mint of which the amounts are, in newer events: behind the cashback, a rate, a fee, and the
+/// list of those who share the creator's, each with a part.
+fn quote(body: &[u8]) -> Option<AccountKey> {
+    let sharers = cashback_at(body)?.checked_add(24)?;
+    let length = usize::try_from(u32_at(body, sharers)?).ok()?.checked_mul(32 + 2)?;
+    key(body, sharers.checked_add(4)?.checked_add(length)?)
+}
+
+/// Curves that know no other coin may leave the mint empty.
+fn is_sol(mint: &AccountKey) -> bool {
+    *mint == WRAPPED_SOL || *mint == AccountKey::default()
 }
 
 /// The base and quote lots that an order took at Phoenix, as its log in this call states them; the
@@ -98,5 +113,9 @@ fn body(data: &[u8], tag: [u8; 8]) -> Option<&[u8]> {
 }
 
 fn key(body: &[u8], at: usize) -> Option<AccountKey> {
-    body.get(at..at + 32)?.try_into().ok()
+    body.get(at..at.checked_add(32)?)?.try_into().ok()
+}
+
+fn u32_at(body: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(body.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }

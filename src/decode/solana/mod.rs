@@ -64,7 +64,7 @@ use super::{Decoded, Note, NoteKind};
 use crate::registry::{ProgramKind, Registry};
 
 /// Raised whenever the same transaction may decode to other trades than before.
-pub const DECODER_VERSION: u16 = 18;
+pub const DECODER_VERSION: u16 = 19;
 
 const SYSTEM_PROGRAM: AccountKey = [0; 32];
 const TOKEN_PROGRAM: AccountKey = address("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");

@@ -181,13 +181,15 @@ impl<'a> Scene<'a> {
     }
 
     /// The venue's call that contains an instruction: the outermost that exchanges assets, because
-    /// pools may trade on their own order book.
+    /// pools may trade on their own order book. A curve that a pool's program calls is the venue
+    /// itself: `PumpSwap` routes through several pools and curves in one call.
     pub(super) fn leaf(&self, at: usize) -> Option<(usize, &'a Program)> {
         let calls = self.callers(at).filter_map(|at| {
             let program = self.program(self.instruction(at)?)?;
             (exchanges(program.kind) && self.takes(at)).then_some((at, program))
         });
-        calls.last()
+        let is_curve = |program: &Program| program.kind == ProgramKind::Curve;
+        calls.reduce(|one, outer| if is_curve(one.1) && !is_curve(outer.1) { one } else { outer })
     }
 
     /// The outermost call that contains an instruction, of those that an aggregator or a router makes

@@ -157,6 +157,7 @@ impl Scene<'_> {
             Means::Create => beyond_rent(ledger, flow, out),
             Means::Pay if is_for_room(ledger, flow) => beyond_rent(ledger, flow, out),
             Means::Pay if out && self.is_side_payment(ledger, flow) => 0,
+            Means::Transfer if out && self.is_wrapped_fee(ledger, flow) => 0,
             Means::Pay | Means::Transfer | Means::Mint | Means::Burn => amount,
             Means::Close { rent } => amount - i128::from(rent),
         }
@@ -189,6 +190,33 @@ impl Scene<'_> {
         // A payment in a router's own frame is a fee outside the swap, unless its receiver passes
         // the lamports on to a venue.
         !self.is_staked(ledger, flow.instruction) && !self.passes_on(ledger, flow.instruction, to)
+    }
+
+    /// Whether wrapped SOL that the wallet gives is the fee of a bot's router: the router itself sends
+    /// it, venues exchange SOL with the wallet's own accounts in the same group, and the router gives
+    /// the wallet nothing for it and the receiver no venue anything of it.
+    fn is_wrapped_fee(&self, ledger: &Ledger, flow: &Flow) -> bool {
+        let frame = self.parent(flow);
+        let sender = frame.and_then(|frame| self.kind(frame));
+        let is_sent = flow.asset == Asset::Native && sender == Some(ProgramKind::Router);
+        let Some(to) = flow.to.filter(|_| is_sent) else { return false };
+        let Some(group) = self.groups.iter().find(|group| group.contains(&flow.instruction)) else {
+            return false;
+        };
+        let crosses = |other: &&Flow| {
+            let inside = group.contains(&other.instruction);
+            inside && ledger.is_own(other.from) != ledger.is_own(other.to)
+        };
+        let crossing = || ledger.flows.iter().filter(crosses);
+        let is_given = |other: &Flow| {
+            let moves = matches!(other.means, Means::Pay | Means::Transfer | Means::Mint);
+            moves && ledger.is_own(other.to) && self.parent(other) == frame
+        };
+        let trades =
+            |other: &Flow| other.asset == Asset::Native && self.leaf(other.instruction).is_some();
+        crossing().any(trades)
+            && !crossing().any(is_given)
+            && !self.passes_on(ledger, flow.instruction, to)
     }
 
     /// Whether a step of an aggregator's route stakes what is paid in this instruction: it mints
