@@ -5,7 +5,7 @@ use blotter::domain::Side;
 use sha2::Digest as _;
 
 use crate::decode::{DFLOW, JUPITER, LIMIT, PUMP, RAYDIUM, WHIRLPOOL, check, run};
-use crate::support::solana::{Tx, WSOL, key};
+use crate::support::solana::{RENT, Tx, WSOL, key};
 
 const HEAVEN: &str = "HEAVENoP2qxoeuF8Dj2oT1GHEnu49U5mJYkdeC8BAX2o";
 const OMNIPAIR: &str = "omnixgS8fnqHfCcTGKWj6JtKjzpJZ1Y5y9pyFkQDkYE";
@@ -922,5 +922,23 @@ fn a_sale_by_way_of_another_coins_curve_has_its_price_in_sol() {
             tx.inner(2, PUMP, &["events"], &[1]).drift("saved", -70_000).drift("w", 70_000);
         }
         check(&tx, "w", &[(Side::Sell, "NEW", 700, Some(1_000_000), "Pump.fun")]);
+    }
+}
+
+/// A sale for a wallet without SOL: who pays for the network makes its account for wrapped SOL, and
+/// gets that rent back out of what the account leaves when it is closed.
+#[test]
+fn rent_that_goes_back_to_a_gas_sponsor_is_no_part_of_the_price() {
+    for price in [1_000_000, 100_000_000] {
+        let mut tx = Tx::new("sponsor");
+        tx.signers = 2;
+        tx.lamports("w", 0).account("w bonk", "BONK", "w", 1_000);
+        tx.account("p bonk", "BONK", "p", 0).account("p sol", WSOL, "p", 900_000_000);
+        tx.call(JUPITER, &["w", "w sol", "p sol", "p bonk", "w bonk", "p", "sponsor"], &[1]);
+        tx.open(2, "sponsor", "w sol", WSOL, "w", RENT);
+        tx.inner(2, RAYDIUM, &["w sol", "p sol", "p bonk", "w bonk", "w", "p"], &[9]);
+        tx.transfer(3, "w bonk", "p bonk", "w", 700).transfer(3, "p sol", "w sol", "p", price);
+        tx.close(2, "w sol", "w", "w").pay(2, "w", "sponsor", RENT);
+        check(&tx, "w", &[(Side::Sell, "BONK", 700, Some(price), POOL)]);
     }
 }

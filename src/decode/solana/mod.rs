@@ -8,8 +8,8 @@
 //! 3. Each outer instruction with all of its calls is a group; so is each that a smart account
 //!    executes. In groups that run a venue, the movements between the wallet and others are netted
 //!    per asset ([`swaps`]). Not counted: rent of others' accounts, relay tips, lamports that a
-//!    router sends elsewhere, and the supply that a creator hands to a curve to launch a token. Fees
-//!    inside a venue count.
+//!    router sends elsewhere (a bot's router: wrapped SOL too), and the supply that a creator hands
+//!    to a curve to launch a token. Fees inside a venue count.
 //! 4. A group that gave one asset and received another is a swap, unless a pool's shares were
 //!    minted or burnt, liquidity moved, or an aggregator sent most of the proceeds on to another
 //!    account. A conversion that reverses what swaps exchanged cancels them. Groups that are not a

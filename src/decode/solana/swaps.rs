@@ -239,7 +239,8 @@ impl Scene<'_> {
         while let Some(from) = reached.get(next).copied() {
             next += 1;
             let spends = |flow: &&Flow| {
-                flow.asset == Asset::Native && flow.from == Some(from) && flow.amount > 0
+                let pays = flow.asset == Asset::Native && flow.from == Some(from);
+                pays && flow.amount > 0 && !is_bare_rent(ledger, flow)
             };
             for flow in ledger.flows.iter().filter(spends) {
                 let wraps = flow.to.is_some_and(|to| ledger.account(to).wrapped);
@@ -285,7 +286,12 @@ impl Scene<'_> {
             })
             .map(|flow| i128::from(flow.amount))
             .sum();
-        net.native > 0 && sent.saturating_mul(2) > net.native
+        // Who paid the rent of the wallet's accounts may get it back.
+        let lends = |flow: &&Flow| {
+            !ledger.is_own(flow.from) && ledger.is_own(flow.to) && is_bare_rent(ledger, flow)
+        };
+        let lent: i128 = ledger.flows.iter().filter(lends).map(|f| i128::from(f.amount)).sum();
+        net.native > 0 && sent.saturating_sub(lent).saturating_mul(2) > net.native
     }
 
     /// Whether lamports pay an account's rent.
@@ -484,6 +490,13 @@ fn beyond_rent(ledger: &Ledger, flow: &Flow, out: bool) -> i128 {
     let paid = before.take_while(|paid| !closes(paid)).filter(|paid| paid.to == flow.to);
     let paid = paid.fold(0, |sum: u64, paid| sum.saturating_add(paid.amount));
     i128::from(flow.amount.saturating_sub(account.rent.saturating_sub(paid)))
+}
+
+/// Whether a payment makes an account with nothing but its rent.
+fn is_bare_rent(ledger: &Ledger, flow: &Flow) -> bool {
+    let makes = flow.means == Means::Create || is_for_room(ledger, flow);
+    let account = flow.to.map(|to| ledger.account(to)).filter(|_| makes);
+    account.is_some_and(|account| !account.wrapped || flow.amount <= account.rent)
 }
 
 /// Whether a payment funds an account whose data is allocated later in the transaction.
