@@ -410,8 +410,12 @@ fn what_is_claimed_in_the_call_of_a_swap_is_no_part_of_it() {
         (DBC, "Meteora DBC", "claim_trading_fee"),
         (DBC, "Meteora DBC", "creator_withdraw_surplus"),
         (DBC, "Meteora DBC", "partner_withdraw_surplus"),
+        (DBC, "Meteora DBC", "claim_partner_pool_creation_fee"),
+        (DBC, "Meteora DBC", "withdraw_leftover"),
+        (DBC, "Meteora DBC", "withdraw_migration_fee"),
         (LAUNCH_LAB, "Raydium LaunchLab", "claim_creator_fee"),
         (LAUNCH_LAB, "Raydium LaunchLab", "claim_platform_fee"),
+        (LAUNCH_LAB, "Raydium LaunchLab", "claim_platform_fee_from_vault"),
         (LAUNCH_LAB, "Raydium LaunchLab", "claim_vested_token"),
     ] {
         let mut tx = Tx::new("w");
