@@ -808,14 +808,14 @@ fn a_purchase_of_principal_is_a_trade_and_a_split_is_none() {
 }
 
 /// BONK at a pool for 1,000,000 lamports of the wallet's wrapped SOL, of which the pool's caller
-/// sends another 10,000 elsewhere.
-fn with_wrapped_fee(program: &str, sells: bool) -> Tx {
+/// sends others elsewhere.
+fn with_wrapped_fee(program: &str, sells: bool, fee: u64) -> Tx {
     let mut tx = Tx::new("w");
     tx.account("w sol", WSOL, "w", 5_000_000).account("p sol", WSOL, "p", 9_000_000);
     tx.account("w bonk", "BONK", "w", 1_000).account("p bonk", "BONK", "p", 5_000);
     tx.account("bot sol", WSOL, "bot", 0).account("bot bonk", "BONK", "bot", 50);
-    tx.call(program, &["w", "w sol", "p sol", "p bonk", "w bonk", "bot sol", "p"], &[1]);
-    tx.transfer(2, "w sol", "bot sol", "w", 10_000);
+    tx.call(program, &["w", "w sol", "p sol", "p bonk", "w bonk", "bot sol", "bot", "p"], &[1]);
+    tx.transfer(2, "w sol", "bot sol", "w", fee);
     tx.inner(2, RAYDIUM, &["w sol", "p sol", "p bonk", "w bonk", "w", "p"], &[9]);
     if sells {
         tx.transfer(3, "w bonk", "p bonk", "w", 700).transfer(3, "p sol", "w sol", "p", 1_000_000);
@@ -831,19 +831,23 @@ fn with_wrapped_fee(program: &str, sells: bool) -> Tx {
 fn wrapped_sol_that_a_bots_router_sends_to_itself_is_outside_the_swap() {
     for (program, bought, sold) in [(AXIOM, 1_000_000, 1_000_000), (JUPITER, 1_010_000, 990_000)] {
         let buys = [(Side::Buy, "BONK", 700, Some(bought), POOL)];
-        check(&with_wrapped_fee(program, false), "w", &buys);
+        check(&with_wrapped_fee(program, false, 10_000), "w", &buys);
         let sells = [(Side::Sell, "BONK", 700, Some(sold), POOL)];
-        check(&with_wrapped_fee(program, true), "w", &sells);
+        check(&with_wrapped_fee(program, true, 10_000), "w", &sells);
     }
     // What the router passes on to a pool, or gives a token for, is a part of the price.
-    let mut passed = with_wrapped_fee(AXIOM, false);
+    let mut passed = with_wrapped_fee(AXIOM, false, 10_000);
     passed.inner(2, RAYDIUM, &["bot sol", "p sol", "p bonk", "w bonk", "bot", "p"], &[9]);
     passed.transfer(3, "bot sol", "p sol", "bot", 9_000).transfer(3, "p bonk", "w bonk", "p", 6);
-    let mut given = with_wrapped_fee(AXIOM, false);
+    let mut given = with_wrapped_fee(AXIOM, false, 10_000);
     given.transfer(2, "bot bonk", "w bonk", "bot", 6);
     for tx in [passed, given] {
         check(&tx, "w", &[(Side::Buy, "BONK", 706, Some(1_010_000), POOL)]);
     }
+    // All that a sale brought is no fee: here it comes back as loose SOL.
+    let mut back = with_wrapped_fee(AXIOM, true, 1_000_000);
+    back.close(2, "bot sol", "bot", "bot").drift("bot", -990_000).drift("w", 990_000);
+    check(&back, "w", &[(Side::Sell, "BONK", 700, Some(990_000), POOL)]);
 }
 
 /// NEW is paired with OLD, which trades for SOL: one call of `PumpSwap` goes through both.

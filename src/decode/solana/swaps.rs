@@ -193,8 +193,8 @@ impl Scene<'_> {
     }
 
     /// Whether wrapped SOL that the wallet gives is the fee of a bot's router: the router itself sends
-    /// it, venues exchange SOL with the wallet's own accounts in the same group, and the router gives
-    /// the wallet nothing for it and the receiver no venue anything of it.
+    /// it, venues exchange at least twice as much with the wallet's own accounts in the same group,
+    /// and the router gives the wallet nothing for it and the receiver no venue anything of it.
     fn is_wrapped_fee(&self, ledger: &Ledger, flow: &Flow) -> bool {
         let frame = self.parent(flow);
         let sender = frame.and_then(|frame| self.kind(frame));
@@ -213,8 +213,9 @@ impl Scene<'_> {
             moves && ledger.is_own(other.to) && self.parent(other) == frame
         };
         let trades =
-            |other: &Flow| other.asset == Asset::Native && self.leaf(other.instruction).is_some();
-        crossing().any(trades)
+            |other: &&Flow| other.asset == Asset::Native && self.leaf(other.instruction).is_some();
+        let traded: i128 = crossing().filter(trades).map(|other| i128::from(other.amount)).sum();
+        i128::from(flow.amount).saturating_mul(2) <= traded
             && !crossing().any(is_given)
             && !self.passes_on(ledger, flow.instruction, to)
     }
