@@ -950,3 +950,33 @@ fn rent_that_goes_back_to_a_gas_sponsor_is_no_part_of_the_price() {
         check(&tx, "w", &[(Side::Sell, "BONK", 700, Some(price), POOL)]);
     }
 }
+
+/// A sale at a pool by a router that keeps its proceeds in an account of its own program, and pays
+/// out of that without an instruction.
+fn sold_by_a_router(tx: &mut Tx, wallet: &str, token: &str) {
+    let own = format!("{token} of {wallet}");
+    let pool = format!("pool of the {own}");
+    let proceeds = format!("proceeds of the {own}");
+    tx.account(&own, token, wallet, 1_000).account(&pool, token, "p", 0);
+    tx.account(&proceeds, WSOL, "vault", 0);
+    tx.call("some bot", &[wallet, "vault", &own, &pool, &proceeds, "p sol", "p"], &[1]);
+    tx.inner(2, RAYDIUM, &[&own, &pool, &proceeds, "p sol", wallet, "p"], &[9]);
+    tx.transfer(3, &own, &pool, wallet, 700).transfer(3, "p sol", &proceeds, "p", 1_000_000);
+    tx.close(2, &proceeds, "vault", "vault").drift("vault", -990_000).drift(wallet, 990_000);
+}
+
+/// Two wallets sell in one transaction; or one of them sells two tokens, each for an unknown part.
+#[test]
+fn a_router_pays_several_sales_without_an_instruction() {
+    for (second, token, value) in [("v", "BONK", Some(990_000)), ("w", "WIF", None)] {
+        let mut tx = Tx::new("w");
+        tx.account("p sol", WSOL, "p", 900_000_000);
+        sold_by_a_router(&mut tx, "w", "BONK");
+        sold_by_a_router(&mut tx, second, token);
+        let mut sells = vec![(Side::Sell, "BONK", 700, value, POOL)];
+        if second == "w" {
+            sells.push((Side::Sell, token, 700, value, POOL));
+        }
+        check(&tx, "w", &sells);
+    }
+}

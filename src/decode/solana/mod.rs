@@ -271,7 +271,8 @@ fn join_two_calls(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
 }
 
 /// Assigns lamports that moved without an instruction to the groups in which a curve took tokens,
-/// or to the only group. A program can pay only out of accounts that its call was given.
+/// or in which the wallet got nothing for its tokens, or to the only group. A program can pay only
+/// out of accounts that its call was given.
 fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wallet: &AccountKey) {
     let lamports = scene.uninstructed(ledger);
     if lamports == 0 {
@@ -280,7 +281,10 @@ fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wall
     let payers = scene.payers(ledger);
     let only = swaps.len() == 1;
     let mut paid: Vec<(&mut Swap, i128)> = Vec::new();
-    for swap in swaps.iter_mut().filter(|swap| only || sold_to_curve(scene, swap)) {
+    // A router may pay several wallets, or for several tokens, out of one account of its program.
+    let is_unpaid = |swap: &Swap| !swap.net.gains() && gave_tokens(swap);
+    let counts = |swap: &&mut Swap| only || sold_to_curve(scene, swap) || is_unpaid(swap);
+    for swap in swaps.iter_mut().filter(counts) {
         let most = paid_within(scene, &payers, swap);
         if most > 0 {
             paid.push((swap, most));
@@ -339,8 +343,11 @@ fn add_own_payment(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
 /// Whether the wallet gave tokens to a curve.
 fn sold_to_curve(scene: &Scene<'_>, swap: &Swap) -> bool {
     let mut programs = swap.ranges.iter().flat_map(|range| scene.acting(range));
+    gave_tokens(swap) && programs.any(|program| program.kind == ProgramKind::Curve)
+}
+
+fn gave_tokens(swap: &Swap) -> bool {
     swap.net.tokens.iter().any(|(_, sum)| *sum < 0)
-        && programs.any(|program| program.kind == ProgramKind::Curve)
 }
 
 /// The sum that those payers paid whose accounts were given to calls in these instructions. An
