@@ -6,8 +6,8 @@ use blotter::decode::evm::{Account, Log, NativeFlows};
 use blotter::domain::Units;
 
 use crate::evm_decode::{
-    AAA, BBB, Case, OTHER, POOL, ROUTER, WALLET, ZERO, account, buy, call, case, log, number, sell,
-    transfer, unwrap, weth, word,
+    AAA, BBB, CCC, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, account, buy, call, case, log,
+    number, sell, swap, transfer, unwrap, weth, word,
 };
 
 /// Argent's module, which relays transactions of its wallets.
@@ -37,6 +37,32 @@ fn tokens_minted_to_the_filler_of_an_order_are_no_share() {
     issued_to(WALLET).from(OTHER).gives_none(Some(NoteKind::Liquidity));
     // The wallet itself had it minted through a contract that filled an order of others.
     issued_to(ROUTER).gives_none(Some(NoteKind::Liquidity));
+}
+
+/// The filler deposits what it bought, or redeems what the wallet sold, in the same transaction.
+#[test]
+fn a_vaults_share_that_the_filler_of_an_order_made_or_redeemed_is_exchanged() {
+    let mut bought = vec![transfer(AAA, WALLET, ROUTER, 500)];
+    bought.extend(swap(POOL, (AAA, 500, ROUTER), (BBB, 70, ROUTER)));
+    bought.extend([transfer(BBB, ROUTER, CCC, 70), transfer(CCC, ZERO, ROUTER, 60)]);
+    let sides = [word(ROUTER), word(ROUTER)];
+    let amounts = [number(70), number(60)];
+    bought.push(log(CCC, "Deposit(address,address,uint256,uint256)", &sides, &amounts));
+    bought.extend([transfer(CCC, ROUTER, WALLET, 59), filled()]);
+    let bought = case(bought);
+    bought.clone().from(OTHER).gives(&[('s', AAA, 500, None), ('b', CCC, 59, None)]);
+    bought.gives_none(Some(NoteKind::Liquidity));
+    let mut sold = vec![transfer(CCC, WALLET, ROUTER, 60), transfer(CCC, ROUTER, ZERO, 60)];
+    let sides = [word(ROUTER); 3];
+    let redeemed = "Withdraw(address,address,address,uint256,uint256)";
+    sold.extend([transfer(BBB, CCC, ROUTER, 70), log(CCC, redeemed, &sides, &amounts)]);
+    sold.extend(swap(POOL, (BBB, 70, ROUTER), (AAA, 500, ROUTER)));
+    sold.extend([transfer(AAA, ROUTER, WALLET, 499), filled()]);
+    case(sold).from(OTHER).gives(&[('s', CCC, 60, None), ('b', AAA, 499, None)]);
+    // The wallet's own share is burnt next to an order.
+    let mut own = vec![transfer(CCC, WALLET, ZERO, 60), transfer(BBB, CCC, WALLET, 70)];
+    own.extend([log(CCC, redeemed, &sides, &amounts), filled()]);
+    case(own).from(OTHER).gives_none(Some(NoteKind::Liquidity));
 }
 
 /// The filler of a `UniswapX` order, whose maker sold for native coin, pays out of its own coin:
@@ -200,6 +226,37 @@ fn what_a_safe_pays_back_in_a_token_is_outside() {
         sold(8, receiver).gives(&[('s', AAA, 509, Some(100))]);
         sold(0, receiver).gives(&[('s', AAA, 509, Some(100))]);
     }
+}
+
+/// `MetaMask`'s delegations state the fee for the relayer, which the wallet transfers after what it
+/// does: packed in a caveat's terms, or as a call in a batch.
+#[test]
+fn a_fee_that_a_delegation_states_is_outside() {
+    let manager = account("db9b1e94b5b69df7e401ddbede43491141047db3");
+    let packed = |token: Account, amount| [&token[..], &POOL_2, &number(amount)].concat();
+    let called = [&[0xa9, 0x05, 0x9c, 0xbb][..], &word(POOL_2), &number(3)].concat();
+    let traded = |token: Account, by: Account, terms: &[u8]| {
+        let mut said = delegated();
+        said.address = by;
+        said.data.extend_from_slice(terms);
+        let mut logs = swap(POOL, (AAA, 500, WALLET), (BBB, 70, WALLET));
+        logs.extend([transfer(token, WALLET, POOL_2, 3), said]);
+        case(logs).from(OTHER).to(manager)
+    };
+    let rows = [('s', AAA, 500, None), ('b', BBB, 70, None)];
+    for token in [AAA, BBB] {
+        traded(token, manager, &packed(token, 3)).gives(&rows);
+        traded(token, manager, &called).gives(&rows);
+    }
+    // Another amount, another token, a contract that is no manager of delegations.
+    let less = [('s', AAA, 500, None), ('b', BBB, 67, None)];
+    traded(BBB, manager, &packed(BBB, 4)).gives(&less);
+    traded(BBB, manager, &packed(AAA, 3)).gives(&less);
+    traded(BBB, ROUTER, &packed(BBB, 3)).gives(&less);
+    // The receiver gives something: the transfer is a part of what the wallet does.
+    let mut routed = traded(BBB, manager, &called);
+    routed.tx.logs.push(transfer(CCC, POOL_2, OTHER, 1));
+    routed.gives(&less);
 }
 
 /// Ondo's tokens are minted at a signed price, to the contract that trades for the wallet.

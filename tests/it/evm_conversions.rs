@@ -4,8 +4,8 @@ use blotter::decode::NoteKind;
 use blotter::decode::evm::{Account, Log, Word};
 
 use crate::evm_decode::{
-    AAA, BBB, CCC, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, account, call, case, log, number,
-    swap, transfer, unwrap, v2_swap, weth, word, wrap,
+    AAA, BBB, CCC, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, account, call, case, log,
+    number, swap, transfer, unwrap, v2_swap, weth, word, wrap,
 };
 
 /// A peg module, and the account that holds its tokens for it.
@@ -392,6 +392,18 @@ fn a_token_that_only_wraps_what_was_exchanged_ends_a_route() {
     };
     bought(wsteth).gives(&[('b', wsteth, 430, Some(100))]);
     sold(wsteth).gives(&[('s', wsteth, 430, Some(100))]);
+    // sUSDS is a vault too, and its event says what came in or went out.
+    let susds = account("a3931d71877c0e7a3148cb7eb4463524fec27fbd");
+    let with = |mut base: Case, event: &str, sides: &[Word]| {
+        let signature = format!("{event},uint256,uint256)");
+        base.tx.logs.push(log(susds, &signature, sides, &[number(500), number(430)]));
+        base
+    };
+    let sides = [word(ROUTER); 3];
+    let deposited = with(bought(susds), "Deposit(address,address", &sides[1..]);
+    deposited.gives(&[('b', susds, 430, Some(100))]);
+    let redeemed = with(sold(susds), "Withdraw(address,address,address", &sides);
+    redeemed.gives(&[('s', susds, 430, Some(100))]);
     // Any other contract's token is a share.
     bought(WRAPPED_A).gives_none(Some(NoteKind::Liquidity));
     sold(WRAPPED_A).gives_none(Some(NoteKind::OneSided));

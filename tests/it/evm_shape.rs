@@ -194,6 +194,19 @@ fn other_dealings_with_accounts_in_no_table_are_no_trades() {
     migrated(new + 1_000_003).gives(&[('s', AAA, old, None), ('b', BBB, new + 1_000_003, None)]);
 }
 
+/// One account holds both assets of Fluid's vaults, which state collateral and debt in one event.
+#[test]
+fn a_deposit_and_a_loan_of_fluid_are_no_trade() {
+    let operated = |event: &str| {
+        let signature = format!("{event}(address,uint256,int256,int256,address)");
+        let words = [word(WALLET), number(5), number(500), number(7), word(WALLET)];
+        let logs = vec![transfer(AAA, WALLET, POOL, 500), transfer(BBB, POOL, WALLET, 7)];
+        case([logs, vec![log(POOL_2, &signature, &[], &words)]].concat()).to(POOL_2)
+    };
+    operated("LogOperate").gives_none(None);
+    operated("Exchanged").gives(&ROWS);
+}
+
 /// A pool of the tables exchanges AAA for CCC; an account in no table CCC for BBB.
 fn linked(inner: u64, more: &[Log]) -> Case {
     let mut logs = swap(POOL, (AAA, 500, WALLET), (CCC, inner, POOL_2));

@@ -12,6 +12,8 @@ use crate::registry::Chain;
 /// `Transfer(address,address,uint256)` of ERC-20 and ERC-721 (which indexes all three).
 pub(crate) const TRANSFER: Word =
     topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
+/// `transfer(address,uint256)`.
+pub(super) const TRANSFER_CALL: [u8; 4] = [0xa9, 0x05, 0x9c, 0xbb];
 /// `UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)`, whose second indexed
 /// parameter is the account (ERC-4337).
 pub(crate) const USER_OPERATION: Word =

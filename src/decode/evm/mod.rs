@@ -63,7 +63,7 @@ use super::Decoded;
 use crate::registry::{Chain, EvmTables};
 
 /// Raised whenever the same transaction may decode to other trades than before.
-pub const DECODER_VERSION: u16 = 18;
+pub const DECODER_VERSION: u16 = 19;
 
 /// Whether inner calls may matter: the tables have an event or the called contract; or another
 /// contract than the wrapped coin's own was called, and coin was wrapped or unwrapped, or this

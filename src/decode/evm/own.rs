@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::dividends;
-use super::ledger::{Asset, Move};
+use super::ledger::{Asset, Move, TRANSFER_CALL};
 use super::scene::{Scene, Venue};
 use super::tips;
-use super::transaction::{Account, Log, NativeFlows};
+use super::transaction::{Account, Log, NativeFlows, Word};
 use super::words::{ZERO, address, units, word, words};
 use crate::decode::flow::Flow;
 use crate::domain::{Side, Units};
@@ -228,15 +228,16 @@ fn repaid(scene: &Scene<'_>) -> BTreeSet<Units> {
 }
 
 /// What the wallet gave to, and got back from, the gas sponsors of its operations or accounts that
-/// collect for them, or as an operation's event states it (a Safe's, which names no account). If
-/// that account is the zero address, the tokens were burnt or minted.
+/// collect for them, or as an operation's event states it (a Safe's, which names no account; a
+/// delegation's, which has the terms). If that account is the zero address, the tokens were burnt
+/// or minted.
 pub(super) fn of_sponsors(scene: &Scene<'_>) -> BTreeMap<Asset, Flow> {
     let sponsors: BTreeSet<Account> = sponsors(scene).filter(|one| *one != ZERO).collect();
     let logs = scene.tx.logs.iter().filter(|log| sponsors.contains(&log.address));
     let logs: Vec<&Log> = logs.take(SPONSOR_LOG_COUNT_MAX).collect();
     let mut with_others: BTreeMap<(Asset, Account), Flow> = BTreeMap::new();
-    let repaid = repaid(scene);
-    let may_pay = !sponsors.is_empty() || !repaid.is_empty();
+    let (repaid, signed) = (repaid(scene), signed(scene));
+    let may_pay = !sponsors.is_empty() || !repaid.is_empty() || !signed.is_empty();
     let is_token = |m: &&Move| may_pay && !scene.ledger.is_measure(m.asset);
     for m in scene.ledger.moves.iter().filter(is_token) {
         if m.from == *scene.wallet {
@@ -246,9 +247,11 @@ pub(super) fn of_sponsors(scene: &Scene<'_>) -> BTreeMap<Asset, Flow> {
         }
     }
     let mut flows: BTreeMap<Asset, Flow> = BTreeMap::new();
+    let few = with_others.len() <= LEG_COUNT_MAX;
     for ((asset, other), flow) in with_others {
         let repays = matches!(flow.net(), Some((Side::Sell, kept)) if repaid.contains(&kept));
-        if repays || sponsors.contains(&other) || charges(&logs, (asset, other), flow) {
+        let sends = few && is_signed(scene, &signed, (asset, other), flow);
+        if repays || sends || sponsors.contains(&other) || charges(&logs, (asset, other), flow) {
             flows.entry(asset).or_default().join(flow);
         }
     }
@@ -263,6 +266,31 @@ fn charges(logs: &[&Log], (asset, collector): (Asset, Account), flow: Flow) -> b
         words(log).filter_map(address).any(|named| named == token || named == collector)
     };
     logs.iter().any(|log| words(log).any(|word| units(word) == kept) && names(log))
+}
+
+/// The events of the wallet's operations by contracts of the tables: any other contract could log
+/// terms that the wallet has not signed.
+fn signed<'a>(scene: &Scene<'a>) -> Vec<&'a Log> {
+    let known = scene.operations().filter(|one| one.contract.is_some());
+    known.map(|one| one.log).take(SPONSOR_LOG_COUNT_MAX).collect()
+}
+
+/// Whether the terms of a delegation state a transfer by the wallet itself, as MetaMask's state the
+/// fee for its relayer: packed as token, receiver and amount, or as the call of the token. A
+/// receiver that gave anything takes part in the exchange.
+fn is_signed(
+    scene: &Scene<'_>,
+    signed: &[&Log],
+    (asset, receiver): (Asset, Account),
+    flow: Flow,
+) -> bool {
+    let (Asset::Token(token), Some((Side::Sell, sent))) = (asset, flow.net()) else { return false };
+    let amount: Word = sent.to_be_bytes();
+    let packed = [&token[..], &receiver, &amount].concat();
+    let call = [&TRANSFER_CALL[..], &[0; 12], &receiver, &amount].concat();
+    let takes_part = || scene.ledger.moves.iter().any(|m| m.from == receiver);
+    let has = |log: &Log, part: &[u8]| log.data.windows(part.len()).any(|at| at == part);
+    signed.iter().any(|log| has(log, &packed) || has(log, &call)) && !takes_part()
 }
 
 /// The native coin of an order that left the wallet in an earlier transaction. The order's owner is

@@ -148,7 +148,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Whether a token is nothing but another one, wrapped.
-    fn is_wrapper(&self, asset: Asset) -> bool {
+    pub(super) fn is_wrapper(&self, asset: Asset) -> bool {
         let Asset::Token(token) = asset else { return false };
         self.contract(&token).is_some_and(|known| known.kind == ContractKind::Conversion)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ledger::{Asset, Ledger, Move, Unique, transfer};
+use super::ledger::{Asset, Ledger, Move, TRANSFER_CALL, Unique, transfer};
 use super::own::{LEG_COUNT_MAX, Leg, Measure, Own, TWO};
 use super::scene::{Scene, Venue, exchanges, is_pool};
 use super::transaction::{Account, Log};
@@ -10,9 +10,6 @@ use super::words::{ZERO, units, words};
 use crate::decode::flow::Flow;
 use crate::domain::{Side, Units};
 use crate::registry::{ContractKind, EventKind};
-
-/// `transfer(address,uint256)`.
-const TRANSFER_CALL: [u8; 4] = [0xa9, 0x05, 0x9c, 0xbb];
 
 /// Whether a non-fungible token is the mirror of a DN-404 token: it was minted or burnt in events
 /// adjacent to the transfer of an exchanged token.

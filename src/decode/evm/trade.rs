@@ -176,7 +176,10 @@ fn is_share(scene: &Scene<'_>, leg: &Leg) -> bool {
     if is_named || scene.venues.iter().any(at_market) {
         return false;
     }
-    if redeemed || pool(EventKind::Liquidity) {
+    // How the filler of an order came by a share, or what it did with one, does not matter; nor
+    // does the event of a token that only wraps what a market exchanged.
+    let is_passed_on = || is_filled(scene) || scene.is_wrapper(asset) && scene.is_converted(asset);
+    if redeemed || pool(EventKind::Liquidity) && !is_passed_on() {
         return true;
     }
     // A peg module mints and burns what it converts, on the way to or from a market.
@@ -186,13 +189,18 @@ fn is_share(scene: &Scene<'_>, leg: &Leg) -> bool {
     is_made(scene, leg)
 }
 
+/// Whether an order may have been filled for the wallet, which did nothing itself.
+fn is_filled(scene: &Scene<'_>) -> bool {
+    scene.fills() && !scene.acts()
+}
+
 /// Whether what the wallet received of a token was minted, or most of what it gave was burnt or
 /// went to the token's contract (a tax takes less). If an order of the wallet was filled while it
 /// did nothing, only a mint to the wallet counts; a token minted to the filler was bought from its
 /// issuer.
 fn is_made(scene: &Scene<'_>, leg: &Leg) -> bool {
     let moves = || scene.ledger.moves.iter().filter(|m| m.asset == Asset::Token(leg.token));
-    let filled = scene.fills() && !scene.acts();
+    let filled = is_filled(scene);
     let minted = |m: &Move| m.from == ZERO && (!filled || m.to == *scene.wallet);
     let gone = |m: &&Move| m.from == *scene.wallet && (m.to == ZERO || m.to == leg.token);
     let burnt = || moves().filter(gone).map(|m| m.amount);
