@@ -6,8 +6,8 @@ use blotter::decode::evm::{Account, Log, NativeFlows};
 use blotter::domain::Units;
 
 use crate::evm_decode::{
-    AAA, BBB, CCC, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, buy, call, case, swap, transfer,
-    unwrap, v2_swap, weth, wrap,
+    AAA, BBB, CCC, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, account, buy, call, case, log,
+    number, swap, transfer, unwrap, v2_swap, weth, word, wrap,
 };
 use crate::evm_long_tail::taxed_route;
 
@@ -211,4 +211,27 @@ fn a_sale_that_mostly_pays_the_block_producer_is_a_sale() {
     // What a router takes of the coin sent for a purchase is inside.
     let bought = buy().value(109).calls(&[call(ROUTER, weth(), 100), call(ROUTER, PRODUCER, 9)]);
     produced(bought, Some(PRODUCER)).gives(&[('b', AAA, 500, Some(109))]);
+}
+
+/// Forks of Uniswap's and Algebra's routers, where the inner calls are unknown.
+#[test]
+fn routers_of_base_and_hyperevm_pay_out_what_they_unwrap() {
+    let (weth, whype) = (account("4200000000000000000000000000000000000006"), [0x55; 20]);
+    let routers = [
+        ("base", weth, "6cb442acf35158d5eda88fe602221b67b400be3e"),
+        ("base", weth, "6df1c91424f79e40e33b1a48f0687b666be71075"),
+        ("base", weth, "01d40099fcd87c018969b0e8d4ab1633fb34763c"),
+        ("hyperevm", whype, "4e2960a8cd19b467b82d26d83facb0fae26b094d"),
+        ("hyperevm", whype, "6d99e7f6747af2cdbb5164b6dd50e40d4fde1e77"),
+        ("hyperevm", whype, "4e73e421480a7e0c24fb3c11019254ede194f736"),
+    ];
+    for (chain, coin, router) in routers {
+        let router = account(router);
+        let mut logs = swap(POOL, (AAA, 500, WALLET), (coin, 41, router));
+        logs.push(log(coin, "Withdrawal(address,uint256)", &[word(router)], &[number(41)]));
+        let sold = case(logs).on(chain).unknown();
+        sold.clone().to(router).gives(&[('s', AAA, 500, Some(41))]);
+        // An unknown contract may keep a part.
+        sold.gives(&[('s', AAA, 500, None)]);
+    }
 }
