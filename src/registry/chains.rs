@@ -82,6 +82,10 @@ pub struct Chain {
     /// own.
     #[serde(default)]
     pub mirrors: Vec<Address>,
+    /// EVM: pairs of tokens that are interfaces to one balance: a `Transfer` of the first one
+    /// directly before the second one's is the same movement in another unit.
+    #[serde(default)]
+    pub interfaces: Vec<[Address; 2]>,
     /// EVM: tokens that are burnt for the network's refund of storage, which pays a part of its
     /// fee.
     #[serde(default)]
@@ -189,6 +193,7 @@ impl From<OwnChain> for Chain {
             multicall: own.multicall,
             finality: own.finality,
             mirrors: Vec::new(),
+            interfaces: Vec::new(),
             gas_tokens: Vec::new(),
             stablecoins: Vec::new(),
             reference_pools: Vec::new(),
@@ -217,6 +222,7 @@ impl Chain {
         let of_vaults = self.reference_vaults.iter().flat_map(|row| [&row.native, &row.stable]);
         let lists = [&self.mirrors, &self.gas_tokens, &self.stablecoins, &self.reference_pools];
         let of_lists = lists.into_iter().flatten().chain(&self.multicall);
-        of_lists.chain([&self.wrapped_native]).chain(of_ids).chain(of_vaults)
+        let of_pairs = self.interfaces.iter().flatten();
+        of_lists.chain([&self.wrapped_native]).chain(of_pairs).chain(of_ids).chain(of_vaults)
     }
 }

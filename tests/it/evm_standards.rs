@@ -181,3 +181,50 @@ fn launchpads_that_name_no_token_are_known() {
         sold.venues(&[name]);
     }
 }
+
+/// `stHYPE` and `wstHYPE` are interfaces to one balance: a transfer of the second is logged by both,
+/// the first one's amount in another unit.
+#[test]
+fn a_balance_with_two_interfaces_moves_once() {
+    let (first, second) = (
+        account("ffaa4a3d97fe9107cef8a3f48c069f577ff76cc1"),
+        account("94e8396e0869c9f2200760af0621afd240e1cf38"),
+    );
+    let bought = |moved: &[Log]| {
+        let paid = [transfer([0x55; 20], WALLET, POOL, 100), v2_swap(POOL, [100, 0, 0, 430])];
+        case([moved, &paid].concat()).on("hyperevm")
+    };
+    let of = |token, to, amount| transfer(token, POOL, to, amount);
+    let both = [of(first, WALLET, 500), of(second, WALLET, 430)];
+    bought(&both).gives(&[('b', second, 430, Some(100))]);
+    bought(&both[..1]).gives(&[('b', first, 500, Some(100))]);
+    // Movements of their own: in the other order, and to another account.
+    let rows = [('b', second, 430, None), ('b', first, 500, None)];
+    bought(&[of(second, WALLET, 430), of(first, WALLET, 500)]).gives(&rows);
+    let others = [of(first, WALLET, 500), of(second, OTHER, 9), of(second, WALLET, 430)];
+    bought(&others).gives(&rows);
+}
+
+/// The first contract of Monerium's euro moves balances of the second one, as on Gnosis.
+#[test]
+fn the_first_contract_of_a_token_repeats_the_second() {
+    let tokens = [
+        ("eth", "3231cb76718cdef2155fc47b5286d82e6eda273f", weth()),
+        (
+            "polygon",
+            "18ec0a6e18e5bc3784fdd3a3634b31245ab704f6",
+            account("0d500b1d8e8ef31e21c99d1db9a6444d3adf1270"),
+        ),
+    ];
+    for (chain, first, coin) in tokens {
+        let first = account(first);
+        let sold = vec![
+            transfer(AAA, WALLET, POOL, 500),
+            transfer(first, WALLET, POOL, 500),
+            transfer(coin, POOL, WALLET, 100),
+            v2_swap(POOL, [500, 0, 0, 100]),
+        ];
+        case(sold[1..].to_vec()).on(chain).gives(&[('s', first, 500, Some(100))]);
+        case(sold).on(chain).gives(&[('s', AAA, 500, Some(100))]);
+    }
+}

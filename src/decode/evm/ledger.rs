@@ -6,7 +6,7 @@ use std::iter;
 use super::transaction::{Account, Log, NativeFlows, NativeMove, Transaction, Word};
 use super::words::{ZERO, address, topic, units, word};
 use crate::decode::flow::Flow;
-use crate::domain::Units;
+use crate::domain::{Address, Units};
 use crate::registry::Chain;
 
 /// `Transfer(address,address,uint256)` of ERC-20 and ERC-721 (which indexes all three).
@@ -132,6 +132,16 @@ pub(crate) fn repeats_native(log: &Log, chain: &Chain) -> bool {
     log.address == SYSTEM || mirrors(chain).any(|mirror| mirror == log.address)
 }
 
+/// Whether a transfer is that of the next log in another unit, as both tokens are interfaces to one
+/// balance.
+fn repeats_next(tx: &Transaction, chain: &Chain, at: usize) -> bool {
+    let (Some(log), Some(next)) = (tx.logs.get(at), tx.logs.get(at + 1)) else { return false };
+    let are_both =
+        |[one, other]: &[Address; 2]| one.bytes() == log.address && other.bytes() == next.address;
+    chain.interfaces.iter().any(are_both)
+        && transfer(log).is_some_and(|sides| transfer(next) == Some(sides))
+}
+
 fn native_transfer(log: &Log) -> Option<NativeMove> {
     let [NATIVE_TRANSFER, _, from, to] = log.topics.as_slice() else { return None };
     Some(NativeMove { from: address(from)?, to: address(to)?, value: units(word(log, 0)?) })
@@ -205,7 +215,8 @@ impl Ledger {
         for NativeMove { from, to, value } in native {
             ledger.push(Asset::Native, from, to, value);
         }
-        for log in tx.logs.iter().filter(is_tokens) {
+        let placed = tx.logs.iter().enumerate();
+        for (_, log) in placed.filter(|(at, log)| is_tokens(log) && !repeats_next(tx, chain, *at)) {
             ledger.read_log(log);
         }
         for log in tx.logs.iter().filter(|log| mirrors.contains(&log.address)) {
