@@ -215,8 +215,9 @@ fn a_sale_that_mostly_pays_the_block_producer_is_a_sale() {
 
 /// Forks of Uniswap's and Algebra's routers, where the inner calls are unknown.
 #[test]
-fn routers_of_base_and_hyperevm_pay_out_what_they_unwrap() {
+fn forks_of_known_routers_pay_out_what_they_unwrap() {
     let (weth, whype) = (account("4200000000000000000000000000000000000006"), [0x55; 20]);
+    let wbnb = account("bb4cdb9cbd36b01bd1cbaebf2de08d9173bc095c");
     let routers = [
         ("base", weth, "6cb442acf35158d5eda88fe602221b67b400be3e"),
         ("base", weth, "6df1c91424f79e40e33b1a48f0687b666be71075"),
@@ -224,6 +225,9 @@ fn routers_of_base_and_hyperevm_pay_out_what_they_unwrap() {
         ("hyperevm", whype, "4e2960a8cd19b467b82d26d83facb0fae26b094d"),
         ("hyperevm", whype, "6d99e7f6747af2cdbb5164b6dd50e40d4fde1e77"),
         ("hyperevm", whype, "4e73e421480a7e0c24fb3c11019254ede194f736"),
+        ("bsc", wbnb, "d4ae6eca985340dd434d38f470accce4dc78d109"),
+        ("bsc", wbnb, "327dd3208f0bcf590a66110acb6e5e6941a4efa0"),
+        ("base", weth, "6bded42c6da8fbf0d2ba55b2fa120c5e0c8d7891"),
     ];
     for (chain, coin, router) in routers {
         let router = account(router);
