@@ -77,6 +77,11 @@ defaults! {
         pub(super) cap: usize = 1000,
         /// Blocks of the gateway's answer, at most.
         pub(super) blocks: usize = 1000,
+        /// Heights that the gateway's answer covers, at most; 0: all.
+        pub(super) gateway_covers: u64 = 0,
+        /// Blocks that it keeps of an answer next to the last one, as if there were no others; 0:
+        /// all.
+        pub(super) gateway_keeps: usize = 0,
         /// Every n-th request fails; 0: none.
         pub(super) trouble: usize = 0,
         pub(super) has_calls: bool = true,
@@ -350,7 +355,8 @@ impl Model {
         if from > head {
             return (204, String::new());
         }
-        let to = to.min(head);
+        let covered = self.ways.gateway_covers.checked_sub(1).map(|more| from + more);
+        let to = to.min(head).min(covered.unwrap_or(head));
         let mut lines: Vec<(Height, Value)> = Vec::new();
         for tx in self.txs.iter().filter(|tx| (from..=to).contains(&tx.block)) {
             if lines.len() > self.ways.blocks {
@@ -372,6 +378,9 @@ impl Model {
             lines.truncate(self.ways.blocks);
         } else if lines.last().is_none_or(|(block, _)| *block != to) {
             lines.push((to, json!({"header": {"number": to}})));
+        }
+        if self.ways.gateway_keeps > 0 && lines.len() > self.ways.gateway_keeps {
+            lines.drain(self.ways.gateway_keeps..lines.len() - 1);
         }
         let lines: Vec<String> = lines.iter().map(|(_, line)| line.to_string()).collect();
         (200, lines.join("\n"))

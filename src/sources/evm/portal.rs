@@ -320,6 +320,8 @@ impl PortalLister {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use super::super::discovery::Candidate;
     use super::super::lists_model::{Model, WALLET, Ways, client};
     use super::super::portal_answers::tests::whole;
@@ -364,6 +366,16 @@ mod tests {
         }
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_gateway_that_gives_a_few_blocks_an_answer_takes_no_endless_requests() {
+        for (gateway_covers, is_read) in [(40, true), (1, false)] {
+            let model = Model::new(Vec::new(), 1_000, Ways { gateway_covers, ..Ways::default() });
+            let read = PortalLister::new(model.client(&["one"]), (0, 1_000), 3).next().await;
+            assert_eq!(read.is_ok(), is_read, "{read:?}");
+            assert!(model.sent.load(Ordering::Relaxed) < 600);
+        }
+    }
+
     /// Of a transaction that another account sent, and in which the wallet was only called, only
     /// the wallet's own calls are requested.
     #[tokio::test(start_paused = true)]
@@ -381,6 +393,7 @@ mod tests {
                 sent: None,
                 doubts: Doubts::NONE,
                 traces: TraceSights::default(),
+                halved: true,
             });
             assert_eq!(lister.gateway.abilities.has_untraced(0..=9), lacks);
         }

@@ -1,5 +1,6 @@
 //! When the answers to one window of a gateway count: a block may be missing from an answer without
-//! an error, so two must agree, and none may contain more.
+//! an error, so two must agree, whose answers do not all begin at the same blocks, and none may
+//! contain more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,9 +26,9 @@ pub(super) async fn read_agreed(
     mode: GatewayMode,
     range: (Height, Height),
 ) -> Result<PortalWindow, WindowError> {
-    let read = || read_window(Arc::clone(&gateway), mode, range);
+    let read = |halved| read_window(Arc::clone(&gateway), mode, range, halved);
     let (mut seen, mut failures) = (Vec::new(), 0);
-    let (one, two) = join(read(), read()).await;
+    let (one, two) = join(read(false), read(true)).await;
     let mut open = vec![two, one];
     loop {
         match open.pop() {
@@ -41,7 +42,7 @@ pub(super) async fn read_agreed(
                     return Err(trouble);
                 }
             }
-            None => open.push(read().await),
+            None => open.push(read(true).await),
         }
         if let Some((one, two)) = agreeing_pair(&seen) {
             let two = seen.swap_remove(two);
@@ -83,7 +84,8 @@ fn is_alike(one: &PortalWindow, two: &PortalWindow) -> bool {
             && details.is_none_or(|(one, two)| one == two)
             && calls.is_none_or(|(one, two)| one == two)
     };
-    one.found.len() == two.found.len()
+    (one.halved || two.halved)
+        && one.found.len() == two.found.len()
         && one.skipped == two.skipped
         && one.blocks == two.blocks
         && one.sent == two.sent
@@ -121,6 +123,11 @@ fn merged_in_doubt(mut all: PortalWindow, others: Vec<PortalWindow>) -> PortalWi
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::super::lists_model::Ways;
+    use super::super::lists_tests::{SaleKind, model, world};
+    use super::super::portal::PortalLister;
     use super::super::portal_candidates::TraceSights;
     use super::*;
     use crate::decode::evm::{NativeFlows, Terms, Transaction};
@@ -146,6 +153,7 @@ pub(super) mod tests {
             sent: Some(blocks.iter().map(|block| (*block, *block)).collect()),
             doubts: Doubts::NONE,
             traces: TraceSights::default(),
+            halved: true,
         }
     }
 
@@ -184,6 +192,35 @@ pub(super) mod tests {
         let mut two = window(&[1]);
         two.sent = None;
         assert!(!is_alike(&one, &two));
+    }
+
+    #[test]
+    fn one_of_two_answers_is_held_against_answers_that_begin_elsewhere() {
+        let plain = || PortalWindow { halved: false, ..window(&[1]) };
+        assert_eq!(agreeing_pair(&[plain(), plain()]), None);
+        assert_eq!(agreeing_pair(&[plain(), plain(), window(&[1])]), Some((0, 2)));
+    }
+
+    /// What a gateway leaves out by its place in an answer, two that begin alike leave out both.
+    #[tokio::test(start_paused = true)]
+    async fn a_gateway_that_cuts_its_answers_alike_is_not_believed() {
+        let all = world(SaleKind::Sell, (1..=40).map(|at| at * 10));
+        // One answer for all, or several that each end early: both readings, then the upper half
+        // or one answer more, and the first block.
+        for (blocks, requests) in [(1_000, 4), (15, 8)] {
+            for (gateway_keeps, doubts) in
+                [(0, Doubts::NONE), (10, Doubts::UNCONFIRMED), (12, Doubts::UNCONFIRMED)]
+            {
+                let model = model(&all, 1_000, Ways { blocks, gateway_keeps, ..Ways::default() });
+                let mut lister = PortalLister::new(model.client(&["one"]), (0, 1_000), 3);
+                let window = lister.next().await.unwrap().unwrap();
+                assert_eq!(window.doubts, doubts, "{blocks} {gateway_keeps}");
+                if gateway_keeps == 0 {
+                    assert_eq!(window.found.len(), 40);
+                    assert_eq!(model.sent.load(Ordering::Relaxed), requests);
+                }
+            }
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::future::{OptionFuture, join};
 use serde_json::Value;
 
 use super::discovery::Candidate;
@@ -26,6 +27,12 @@ const FOUND_MAX: usize = 4_000;
 const NAMED_MAX: usize = 400;
 /// The most answers for the details of a window.
 const DETAIL_ANSWERS_MAX: usize = 8;
+/// Blocks with content from which on an answer is held against one that begins in its middle.
+const HALVED_MIN: usize = 8;
+/// Blocks without content below which an answer that ends early is short, and the most short ones
+/// of a window: a gateway that gives a few blocks an answer would take requests without end.
+const SHORT: u64 = 1_000;
+const SHORT_MAX: usize = 32;
 /// Archive chunks that the gateway queries concurrently, for long windows.
 const BUFFER: &str = "50";
 
@@ -50,9 +57,23 @@ pub(super) struct PortalWindow {
     pub(super) sent: Option<Vec<(Height, u64)>>,
     pub(super) doubts: Doubts,
     pub(super) traces: TraceSights,
+    /// Whether an answer of it was held against one that begins in its middle, and lacks nothing of
+    /// it: what a gateway leaves out by the place in its answers is missing of two that begin at
+    /// the same block.
+    pub(super) halved: bool,
 }
 
 impl PortalWindow {
+    /// Holds what is above a height against an answer that begins there, and adds what only that
+    /// one has.
+    fn hold_against(&mut self, upper: Self) {
+        let above = self.found.iter().filter(|one| one.block >= upper.low);
+        let known: BTreeSet<Word> = above.map(|one| one.hash).collect();
+        let is_known = |one: &Candidate| known.contains(&one.hash);
+        self.halved = known.len() == upper.found.len() && upper.found.iter().all(is_known);
+        self.found.extend(upper.found.into_iter().filter(|one| !is_known(one)));
+    }
+
     /// Joins this window with the one right above.
     pub(super) fn below(mut self, above: Self) -> Self {
         self.high = above.high;
@@ -129,22 +150,54 @@ impl ListClient {
         Ok(blocks)
     }
 
-    fn incomplete(&self) -> UpstreamError {
+    fn incomplete(&self, what: &str) -> UpstreamError {
         let endpoint = self.pool.endpoints().into_iter().next().map(|status| status.label);
-        let what = "a log comes without its transaction".to_owned();
-        UpstreamError::Malformed { endpoint: endpoint.unwrap_or_default(), what }
+        UpstreamError::Malformed { endpoint: endpoint.unwrap_or_default(), what: what.to_owned() }
     }
 }
 
+/// The blocks of a window, before their details.
+struct Reading {
+    window: PortalWindow,
+    came: KnownArrivals,
+    changes: HashMap<Word, NativeFlows>,
+    /// The middle of an answer that reached the top: what is above it is requested again.
+    middle: Option<Height>,
+}
+
+/// Reads a window. `halved`: not by answers that all begin where those of another reading begin.
 pub(super) async fn read_window(
     gateway: Arc<ListClient>,
     mode: GatewayMode,
     (low, high): (Height, Height),
+    halved: bool,
 ) -> Result<PortalWindow, WindowError> {
+    let Reading { mut window, came, mut changes, middle } =
+        read_blocks(&gateway, mode, (low, high), halved).await?;
+    let upper = middle.map(|middle| read_blocks(&gateway, mode, (middle + 1, high), false));
+    let details = add_details(&gateway, mode, &mut window.found, &came);
+    let (upper, ()) = join(OptionFuture::from(upper), details).await;
+    if let Some(upper) = upper.transpose()? {
+        window.hold_against(upper.window);
+        changes.extend(upper.changes);
+    }
+    add_changes(&mut window.found, &mut changes);
+    add_inputs(&gateway, mode, &mut window.found).await;
+    Ok(window)
+}
+
+async fn read_blocks(
+    gateway: &ListClient,
+    mode: GatewayMode,
+    (low, high): (Height, Height),
+    halved: bool,
+) -> Result<Reading, WindowError> {
     let wallet = gateway.subject.wallet;
     let (mut found, mut skipped, mut full, mut next) = (Vec::new(), 0, 0, low);
     let (mut sent, mut traces) = (Some(Vec::new()), TraceSights::default());
     let (mut came, mut changes) = (KnownArrivals::default(), HashMap::new());
+    let (mut is_open, mut middle, mut short) = (halved, None, 0);
+    let lacks_tx = || gateway.incomplete("a log comes without its transaction");
     while next <= high {
         let query = wire::query(&wallet, (next, high), mode.native);
         let mut blocks = gateway.blocks(mode, &query, (next, high)).await?;
@@ -152,8 +205,23 @@ pub(super) async fn read_window(
             // Each further answer may be empty by mistake, which would end the window.
             blocks = gateway.blocks(mode, &query, (next, high)).await?;
         }
-        let Some(last) = blocks.last().map(|block| block.number) else { break };
-        full += blocks.iter().filter(|block| block.has_content()).count();
+        let Some(mut last) = blocks.last().map(|block| block.number) else { break };
+        if let Some(at) = middle_of(&blocks).filter(|_| is_open) {
+            is_open = false;
+            if last < high {
+                // All further answers begin elsewhere than those of another reading.
+                blocks.retain(|block| block.number <= at);
+                last = at;
+            } else {
+                middle = Some(at);
+            }
+        }
+        let content = blocks.iter().filter(|block| block.has_content()).count();
+        full += content;
+        short += usize::from(content == 0 && last < high && last - next < SHORT);
+        if short > SHORT_MAX {
+            return Err(gateway.incomplete("answers end after a few blocks").into());
+        }
         for block in blocks {
             if mode.native == NativeBy::Traces {
                 traces.note(&block, &wallet);
@@ -161,8 +229,7 @@ pub(super) async fn read_window(
             let seen = arrivals(&block, &wallet);
             changes.extend(changes_by_hash(&block, &gateway.subject));
             sent = sent.and_then(|sent| with_nonces(sent, &block, &wallet));
-            let (more, spam) =
-                candidates(block, &gateway.subject, false).ok_or_else(|| gateway.incomplete())?;
+            let (more, spam) = candidates(block, &gateway.subject, false).ok_or_else(lacks_tx)?;
             came.note(&more, &seen);
             found.extend(more);
             skipped += spam;
@@ -173,11 +240,16 @@ pub(super) async fn read_window(
             return Err(WindowError::Dense((last - low) / 2));
         }
     }
-    add_details(&gateway, mode, &mut found, &came).await;
-    add_changes(&mut found, &mut changes);
-    add_inputs(&gateway, mode, &mut found).await;
     let (blocks, doubts) = (full, Doubts::NONE);
-    Ok(PortalWindow { low, high, found, skipped, blocks, sent, doubts, traces })
+    let window = PortalWindow { low, high, found, skipped, blocks, sent, doubts, traces, halved };
+    Ok(Reading { window, came, changes, middle })
+}
+
+/// The block in the middle of those with content, if these are enough to show a cut.
+fn middle_of(blocks: &[Block]) -> Option<Height> {
+    let full: Vec<&Block> = blocks.iter().filter(|block| block.has_content()).collect();
+    let middle = full.get(full.len() / 2).filter(|_| full.len() >= HALVED_MIN);
+    middle.map(|block| block.number)
 }
 
 /// Adds height and nonce of the wallet's transactions in a block; `None` if a nonce is missing.
