@@ -335,6 +335,28 @@ async fn a_transaction_that_its_list_marks_as_failed_is_looked_up() {
     }
 }
 
+/// A node that keeps no blocks so old does not have it; another one may.
+#[tokio::test(start_paused = true)]
+async fn a_mark_of_failure_is_looked_up_by_each_node_until_one_has_the_transaction() {
+    let error = json!({"InstructionError": [0, "x"]});
+    for (err, failed) in [(Value::Null, false), (error, true)] {
+        let nodes = ScriptedNodes::new(move |(host, _, body)| {
+            rpc(body, |_, params| {
+                let known = host == "whole" && params[0] == json!([id(SLOT, WALLETS)]);
+                let value = if known { json!([{"slot": SLOT, "err": err}]) } else { json!([null]) };
+                Ok(json!({"context": {"slot": SLOT}, "value": value}))
+            })
+        });
+        let pool = nodes.pool(&["pruned", "older", "whole", "unasked"]);
+        let source = SolanaSource::new(pool, None, SolanaLimits::default());
+        let id = TxId::parse_solana(&id(SLOT, WALLETS)).unwrap();
+        let entry = Entry { slot: SLOT, id, time: None, failed: Some(true) };
+        let pruned = CallOptions::new(lane()).first_on(EndpointId(0));
+        let found = source.not_failed(&[entry], &pruned).await;
+        assert_eq!((found.contains(&id), nodes.count("getSignatureStatuses")), (!failed, 3));
+    }
+}
+
 /// What one answer gives as failed, and its list does not, is asked for again, also where another
 /// answer has lacked it.
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::SolanaSource;
 use super::list::Entry;
 use crate::domain::{Height, TxId};
-use crate::rpc::{Call, CallOptions, CallResponse};
+use crate::rpc::{Call, CallOptions, CallResponse, EndpointSet};
 
 /// Signatures in a call at most (solana.com, `getSignatureStatuses`).
 pub(super) const STATUSES_MAX: usize = 256;
@@ -29,23 +29,42 @@ struct Status<'a> {
 }
 
 impl SolanaSource {
-    /// Which of these transactions did not fail. None where no node answers: that a list marks them
-    /// as failed is all that is known then.
+    /// Which of these transactions did not fail. One that the node which answers does not have is
+    /// asked of the others, as one of them may keep more. None where no node answers: that a list
+    /// marks them as failed is all that is known then.
     pub(super) async fn not_failed(
         &self,
         entries: &[Entry],
         options: &CallOptions,
     ) -> HashSet<TxId> {
-        let ids: Vec<String> = entries.iter().map(|entry| entry.id.to_string()).collect();
-        let calls: Vec<Call> = ids.chunks(STATUSES_MAX).map(statuses_call).collect();
-        let options = CallOptions { fails_soon: true, ..options.clone() };
-        let answers = self.inner.pool.batch(&calls, &options).await;
-        let groups = entries.chunks(STATUSES_MAX).zip(answers);
-        let cleared = |(group, answer): (&[Entry], _)| {
-            let Ok(CallResponse { result, .. }) = answer else { return HashSet::new() };
-            cleared(group, &result)
-        };
-        groups.flat_map(cleared).collect()
+        let (mut open, mut asked) = (entries.to_vec(), EndpointSet::default());
+        let mut not_failed = HashSet::new();
+        let mut next = Some(options.clone());
+        while let Some(options) = next.filter(|_| !open.is_empty()) {
+            let ids: Vec<String> = open.iter().map(|entry| entry.id.to_string()).collect();
+            let calls: Vec<Call> = ids.chunks(STATUSES_MAX).map(statuses_call).collect();
+            let answers = self.inner.pool.batch(&calls, &options.failing_soon()).await;
+            let mut unknown = Vec::new();
+            for (group, answer) in open.chunks(STATUSES_MAX).zip(answers) {
+                let Ok(CallResponse { result, endpoint, .. }) = answer else { continue };
+                asked.insert(endpoint);
+                for (entry, status) in group.iter().zip(statuses(group, &result)) {
+                    match status {
+                        Some(true) => {}
+                        Some(false) => drop(not_failed.insert(entry.id)),
+                        None => unknown.push(*entry),
+                    }
+                }
+            }
+            open = unknown;
+            let all = self.inner.pool.endpoints();
+            let other = all.iter().find(|one| !one.resting && !asked.contains(one.id));
+            next = other.map(|other| {
+                asked.insert(other.id);
+                CallOptions { without: EndpointSet::default(), ..options.first_on(other.id) }
+            });
+        }
+        not_failed
     }
 }
 
@@ -54,16 +73,16 @@ fn statuses_call(ids: &[String]) -> Call {
     Call { method: "getSignatureStatuses", params: json!([ids, how]) }
 }
 
-/// An answer is in the order of its question; that its slots are those of the list shows that it
-/// answers this one.
-fn cleared(asked: &[Entry], raw: &RawValue) -> HashSet<TxId> {
-    let Ok(Statuses { value }) = serde_json::from_str(raw.get()) else { return HashSet::new() };
-    let pairs = || asked.iter().zip(&value).filter_map(|(entry, it)| Some((entry, it.as_ref()?)));
-    if value.len() != asked.len() || pairs().any(|(entry, status)| status.slot != entry.slot) {
-        return HashSet::new();
+/// Whether each of these failed; `None` for one that the node does not have. An answer is in the
+/// order of its question; that its slots are those of the list shows that it answers this one.
+fn statuses(asked: &[Entry], raw: &RawValue) -> Vec<Option<bool>> {
+    let of_others = vec![None; asked.len()];
+    let Ok(Statuses { value }) = serde_json::from_str(raw.get()) else { return of_others };
+    let mut pairs = asked.iter().zip(&value).filter_map(|(entry, it)| Some((entry, it.as_ref()?)));
+    if value.len() != asked.len() || pairs.any(|(entry, status)| status.slot != entry.slot) {
+        return of_others;
     }
-    let succeeded = pairs().filter(|(_, status)| status.err.is_none());
-    succeeded.map(|(entry, _)| entry.id).collect()
+    value.iter().map(|status| status.as_ref().map(|status| status.err.is_some())).collect()
 }
 
 #[cfg(test)]
@@ -83,13 +102,13 @@ mod tests {
         let answer = |value: &str| {
             let text = format!(r#"{{"context":{{"slot":99}},"value":[{value}]}}"#);
             let raw = RawValue::from_string(text).unwrap();
-            cleared(&[entry(9), entry(8), entry(7)], &raw)
+            statuses(&[entry(9), entry(8), entry(7)], &raw)
         };
         let right = format!("{},{failed},null", passed(9));
-        assert_eq!(answer(&right), HashSet::from([entry(9).id]));
+        assert_eq!(answer(&right), [Some(false), Some(true), None]);
         // An answer to another question, of another length, or none.
-        assert_eq!(answer(&format!("{},{failed},{}", passed(9), passed(6))), HashSet::new());
-        assert_eq!(answer(&passed(9)), HashSet::new());
-        assert_eq!(answer("7"), HashSet::new());
+        for other in [format!("{},{failed},{}", passed(9), passed(6)), passed(9), "7".to_owned()] {
+            assert_eq!(answer(&other), [None; 3], "{other}");
+        }
     }
 }
