@@ -42,10 +42,11 @@ pub(super) fn want_by_first_answers(seen: &SeenTx) -> bool {
 
 /// Decides by events: the sender is not known yet.
 pub(super) fn want_found(seen: &SeenTx) -> bool {
-    seen.gave || seen.got
+    seen.moved()
 }
 
-/// Decides by the transaction itself: that it failed needs two answers.
+/// Decides by the transaction itself: that it failed needs two answers, and none that shows tokens
+/// which it moved.
 pub(super) fn want_sent(seen: &SeenTx, sent: &SentTx) -> bool {
     let wanted = match sent.kind {
         TxPurpose::Plain => false,
@@ -53,7 +54,15 @@ pub(super) fn want_sent(seen: &SeenTx, sent: &SentTx) -> bool {
         TxPurpose::Call => sent.is_wallets || seen.gave || seen.inner,
         TxPurpose::NativeTrade => sent.is_wallets,
     };
-    wanted && !sent.has_failed()
+    wanted && (!sent.has_failed() || seen.moved())
+}
+
+impl Fetched {
+    /// Nodes accept no block in which a transaction states another result than it had: one that
+    /// states success has not failed.
+    pub(super) fn held_against(self, sent: &SentTx) -> Self {
+        if matches!(self, Self::Failed(_)) && sent.is_good { Self::Missing } else { self }
+    }
 }
 
 impl TronSource {
@@ -70,7 +79,7 @@ impl TronSource {
             return Ok(Fetched::Missing);
         };
         // A failed transaction has no events.
-        if sent.has_failed() && seen.sent.is_none() && (seen.gave || seen.got) {
+        if sent.has_failed() && seen.moved() {
             return Ok(Fetched::Missing);
         }
         if !always && !want_sent(&seen, &sent) {
@@ -106,7 +115,7 @@ impl TronSource {
         seen: &SeenTx,
         options: &CallOptions,
     ) -> Result<Option<SentTx>> {
-        let is_settled = |sent: &&SentTx| sent.failures == 0 || sent.has_failed();
+        let is_settled = |sent: &&SentTx| sent.failures == 0 || sent.has_failed() && !seen.moved();
         if let Some(sent) = seen.sent.as_ref().filter(is_settled) {
             return Ok(Some(sent.clone()));
         }
@@ -150,7 +159,7 @@ impl TronSource {
             let fetched = self.joined_with_info(id, listed, info, &options).await?;
             failures += 1;
             if failures >= FAILED_ANSWERS || !matches!(fetched, Fetched::Failed(_)) {
-                return Ok((fetched, reply.endpoint));
+                return Ok((fetched.held_against(sent), reply.endpoint));
             }
             options.avoid = Some(reply.endpoint);
         }
@@ -170,7 +179,7 @@ impl TronSource {
             self.malformed(by, &what)
         })?;
         let shows_it = || tx.call.logs.iter().any(|log| log.mentions(wallet));
-        if (seen.gave || seen.got) && !(tx.call.succeeded && shows_it()) {
+        if seen.moved() && !(tx.call.succeeded && shows_it()) {
             return Ok(Fetched::Missing);
         }
         if !tx.call.succeeded {
@@ -316,13 +325,40 @@ pub(super) mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_says_failed_is_confirmed_by_another_one() {
         let (good, inner) = (listed(&["SUCCESS"]), SeenTx { inner: true, ..SeenTx::default() });
+        let mut unstated = good.clone();
+        unstated.sent.as_mut().unwrap().is_good = false;
         for (failed, asked) in [(0, 1), (1, 2), (9, 2)] {
-            let (fetched_tx, nodes) = fetched(&good, [0, failed]).await;
+            let (fetched_tx, nodes) = fetched(&unstated, [0, failed]).await;
             assert_eq!(matches!(fetched_tx, Fetched::Failed(_)), failed > 1, "{fetched_tx:?}");
             assert_eq!(nodes.count("infobyid"), asked);
+            // One that states its success did not fail.
+            let (fetched_tx, _) = fetched(&good, [0, failed]).await;
+            assert_eq!(matches!(fetched_tx, Fetched::Missing), failed > 1, "{fetched_tx:?}");
             let (fetched_tx, nodes) = fetched(&inner, [failed, 0]).await;
             assert_eq!(matches!(fetched_tx, Fetched::Unwanted), failed > 1, "{fetched_tx:?}");
             assert_eq!(nodes.count("gettransactionbyid"), asked);
+        }
+    }
+
+    /// The other list shows tokens that it moved: the transaction itself decides.
+    #[test]
+    fn a_transaction_that_moved_tokens_did_not_fail() {
+        let mut seen = listed(&["REVERT", "REVERT"]);
+        assert!(!want_listed(&seen));
+        seen.gave = true;
+        assert!(want_listed(&seen));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_mark_of_failure_next_to_moved_tokens_is_looked_up() {
+        let seen = SeenTx { gave: true, ..listed(&["REVERT", "REVERT"]) };
+        for (failed, sent) in [(0, true), (9, false)] {
+            let source =
+                fake::source(&["one", "other"], &nodes([failed, 0]), TronLimits::default());
+            let found = source.sent_of(ID, &WALLET, &seen, &options()).await.unwrap().unwrap();
+            assert_eq!(!found.has_failed(), sent);
+            let fetched = source.fetch(ID, &WALLET, seen.clone(), false, &options()).await.unwrap();
+            assert!(matches!(fetched, Fetched::Missing), "the info lacks its log: {fetched:?}");
         }
     }
 

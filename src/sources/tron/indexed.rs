@@ -177,7 +177,7 @@ impl TronSource {
     }
 
     /// Whether nothing is known of the list yet.
-    fn is_new(&self, of: (EndpointId, ListKind)) -> bool {
+    pub(super) fn is_new(&self, of: (EndpointId, ListKind)) -> bool {
         !lock(&self.inner.indexed).by.contains_key(&of)
     }
 
@@ -248,13 +248,13 @@ impl TronSource {
         }
     }
 
-    fn longest_wait(&self, of: (EndpointId, ListKind)) -> Duration {
+    pub(super) fn longest_wait(&self, of: (EndpointId, ListKind)) -> Duration {
         let limits = &self.inner.limits;
         if self.is_new(of) { limits.indexed_first_wait } else { limits.indexed_wait }
     }
 
     /// An account that constantly has entries of a kind.
-    fn busy_account(&self, kind: ListKind) -> Option<Address> {
+    pub(super) fn busy_account(&self, kind: ListKind) -> Option<Address> {
         let references = &self.inner.references;
         let account = match kind {
             ListKind::Transactions => references.stables.first(),
@@ -440,7 +440,7 @@ impl TronSource {
 
 /// Options for one endpoint that can be replaced: other endpoints report their lists and return the
 /// pages as well.
-fn from_one(id: EndpointId, options: &CallOptions) -> CallOptions {
+pub(super) fn from_one(id: EndpointId, options: &CallOptions) -> CallOptions {
     CallOptions { on: Some(id), is_replaceable: true, ..options.clone() }
 }
 

@@ -1,17 +1,22 @@
 //! The proof of a read by account lists: the endpoints of the newest pages had indexed up to its
-//! top, and an account without transactions does not exist.
+//! top, the one that ended the list of transactions keeps what is older, and an account without
+//! transactions does not exist.
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::TronSource;
-use super::list::ListKind;
+use super::blocks::BLOCK_MILLIS;
+use super::indexed::from_one;
+use super::list::{IndexedList, ListCursor, ListKind};
 use crate::domain::{Address, Doubts, Proof, Way};
 use crate::rpc::{CallOptions, EndpointId, Result};
 
 /// Answers after the newest pages that show that none of an endpoint's servers has fallen behind.
 const CHECK_ANSWERS: u64 = 4;
+/// Answers without an older entry of a busy account that show a list to keep none.
+const DEPTH_ANSWERS: u64 = 2;
 /// Newest pages that arrive later than this after the read began may be from lists that have fallen
 /// back.
 const SHOWN_AGE_MAX: Duration = Duration::from_secs(60);
@@ -32,6 +37,9 @@ pub(super) enum ProofQuery {
         /// Endpoints and lists that had not shown it before their pages.
         unseen: Vec<(EndpointId, ListKind)>,
     },
+    /// Whether the endpoint that ended the list of transactions keeps what is older than its oldest
+    /// entry, in milliseconds.
+    Depth { by: EndpointId, oldest: u64 },
     /// Whether the chain has an account whose lists are empty.
     Existence,
 }
@@ -39,6 +47,7 @@ pub(super) enum ProofQuery {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ProofAnswer {
     Reach,
+    Depth(Doubts),
     /// `None`: no endpoint shows accounts.
     Existence(Option<Doubts>),
 }
@@ -58,6 +67,7 @@ pub(super) struct ListProof {
     /// The endpoints that gave the newest pages.
     given_by: Vec<(EndpointId, ListKind)>,
     reach: QueryState<()>,
+    depth: QueryState<Doubts>,
     existence: QueryState<Option<Doubts>>,
 }
 
@@ -71,6 +81,7 @@ impl ListProof {
             began_at: Instant::now(),
             given_by: Vec::new(),
             reach: QueryState::Open,
+            depth: QueryState::Open,
             existence: QueryState::Open,
         }
     }
@@ -107,16 +118,30 @@ impl ListProof {
         None
     }
 
+    /// As [`Self::question`], about the list of transactions, which has ended.
+    pub(super) fn depth_question(&mut self, by: EndpointId, oldest: u64) -> Option<ProofQuery> {
+        let is_due = self.shows_account && self.depth == QueryState::Open;
+        is_due.then(|| {
+            self.depth = QueryState::Requested;
+            ProofQuery::Depth { by, oldest }
+        })
+    }
+
     pub(super) fn confirm(&mut self, confirmed: ProofAnswer) {
         match confirmed {
             ProofAnswer::Reach => self.reach = QueryState::Done(()),
+            ProofAnswer::Depth(doubts) => self.depth = QueryState::Done(doubts),
             ProofAnswer::Existence(doubts) => self.existence = QueryState::Done(doubts),
         }
     }
 
     /// Whether nothing may be delivered yet.
     pub(super) fn is_open(&self, has_ended: bool) -> bool {
-        let is_known = self.shows_account || matches!(self.existence, QueryState::Done(_));
+        let is_known = if self.shows_account {
+            matches!(self.depth, QueryState::Done(_))
+        } else {
+            matches!(self.existence, QueryState::Done(_))
+        };
         !matches!(self.reach, QueryState::Done(())) || (has_ended && !is_known)
     }
 
@@ -127,7 +152,11 @@ impl ListProof {
             QueryState::Done(known) if !self.shows_account => known.unwrap_or(unshown),
             QueryState::Done(_) | QueryState::Open | QueryState::Requested => Doubts::NONE,
         };
-        Proof::of(Way::Lists).with(doubts)
+        let depth = match self.depth {
+            QueryState::Done(known) => known,
+            QueryState::Open | QueryState::Requested => Doubts::NONE,
+        };
+        Proof::of(Way::Lists).with(doubts.union(depth))
     }
 }
 
@@ -145,16 +174,43 @@ impl TronSource {
                 self.check_seen(&unseen, top_at)?;
                 Ok(ProofAnswer::Reach)
             }
+            ProofQuery::Depth { by, oldest } => {
+                Ok(ProofAnswer::Depth(self.doubts_of_depth(by, oldest, options).await))
+            }
             ProofQuery::Existence => {
                 let doubts = self.doubts_of_empty_lists(wallet, top_at, options).await?;
                 Ok(ProofAnswer::Existence(doubts))
             }
         }
     }
+
+    /// Doubts below the oldest entry of a list: an index that shows the newest entries of an account
+    /// which is used all the time, and none of it that are older, though the account is, keeps none.
+    async fn doubts_of_depth(&self, by: EndpointId, oldest: u64, options: &CallOptions) -> Doubts {
+        let of = (by, ListKind::Transactions);
+        let busy = self.busy_account(of.1).filter(|_| !self.is_new(of));
+        let Some(busy) = busy else { return Doubts::NONE };
+        let (options, wait) = (from_one(by, options), self.longest_wait(of));
+        let below = IndexedList::new(oldest.saturating_sub(BLOCK_MILLIS)).cursor;
+        for nudge in 0..DEPTH_ANSWERS {
+            let cursor = ListCursor { nudge, ..below.clone() };
+            let page = timeout(wait, self.page(busy, of.1, &cursor, 1, &options)).await;
+            if !matches!(page, Ok(Ok((page, _))) if page.rows.is_empty()) {
+                return Doubts::NONE;
+            }
+        }
+        let state = self.account_state(busy, &options).await;
+        let made = state.ok().and_then(|(made, _)| made).filter(|made| *made > 0);
+        if made.is_some_and(|made| made < oldest) { Doubts::DEPTH } else { Doubts::NONE }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::TronLimits;
+    use super::super::fake::{self, ScriptedNodes, options};
     use super::*;
 
     const ONE: EndpointId = EndpointId(0);
@@ -171,7 +227,12 @@ mod tests {
         assert_eq!((given_by.as_slice(), unseen.is_empty()), (&from_one[..], true));
         assert!(proof.question(true, true).is_none() && proof.is_open(false));
         proof.confirm(ProofAnswer::Reach);
-        assert!(!proof.is_open(false) && !proof.is_open(true));
+        assert!(!proof.is_open(false) && proof.is_open(true));
+        let asked = proof.depth_question(ONE, 7);
+        assert!(matches!(asked, Some(ProofQuery::Depth { by: ONE, oldest: 7 })));
+        assert!(proof.depth_question(ONE, 7).is_none() && proof.is_open(true));
+        proof.confirm(ProofAnswer::Depth(Doubts::NONE));
+        assert!(!proof.is_open(true));
         // Pages further down need no proof of how far the list reaches; another newest page does.
         proof.note(ListKind::Transfers, OTHER, 3, false);
         assert!(!proof.is_open(false));
@@ -218,5 +279,41 @@ mod tests {
             proof.confirm(ProofAnswer::Existence(None));
             assert_eq!(proof.proof().doubts, doubts, "{moved} token movements");
         }
+    }
+
+    /// An account that is used all the time has entries below those of the wallet; one that is not
+    /// known to be so old need not have any.
+    #[tokio::test(start_paused = true)]
+    async fn an_index_that_keeps_nothing_older_is_in_doubt() {
+        const OLDEST: u64 = 900_000;
+        for (kept_from, made, doubts) in [
+            (0, 5_000, Doubts::NONE),
+            (OLDEST, 5_000, Doubts::DEPTH),
+            (OLDEST, OLDEST, Doubts::NONE),
+            (OLDEST, 0, Doubts::NONE),
+        ] {
+            let nodes = ScriptedNodes::new(move |(_, path, body)| {
+                let Some((_, max)) = path.split_once("max_timestamp=") else {
+                    return (200, json!({"address": body["address"], "create_time": made}));
+                };
+                let newest = max.parse::<u64>().unwrap().min(9_000_000);
+                let row = json!({"txID": "ab".repeat(32), "block_timestamp": newest});
+                let rows = if newest < kept_from { vec![] } else { vec![row] };
+                (200, json!({"data": rows, "success": true, "meta": {}}))
+            });
+            let source = fake::source(&["one"], &nodes, TronLimits::default());
+            // An index that has not shown the account shows nothing.
+            assert_eq!(source.doubts_of_depth(ONE, OLDEST, &options()).await, Doubts::NONE);
+            source.look_again(&[ONE], ListKind::Transactions, 9_000_000, &options()).await;
+            assert_eq!(source.doubts_of_depth(ONE, OLDEST, &options()).await, doubts);
+        }
+    }
+
+    #[test]
+    fn what_an_index_does_not_keep_is_a_doubt_of_the_read() {
+        let mut proof = ListProof::new(100, Vec::new());
+        proof.note(ListKind::Transactions, ONE, 3, true);
+        proof.confirm(ProofAnswer::Depth(Doubts::DEPTH));
+        assert_eq!(proof.proof().doubts, Doubts::DEPTH);
     }
 }

@@ -155,6 +155,7 @@ impl TronSource {
         }
         let info = (info.get().as_bytes(), by);
         let fetched = self.joined_with_info(id, (&sent.json, wallet, seen), info, options).await?;
+        let fetched = fetched.held_against(&sent);
         let is_other = match &fetched {
             Fetched::Transaction(tx) | Fetched::Failed(tx) => {
                 tx.call.block != *height || !is_of(&listed.key, listed.height, tx)

@@ -312,7 +312,12 @@ impl Reading {
         let Some(Lister::Index { listings, .. }) = &self.lister else { return };
         let is_begun = listings.iter().all(|listing| listing.list.is_begun());
         let has_ended = self.has_all_transactions();
-        let Some(question) = self.list_proof.question(is_begun, has_ended) else { return };
+        let [transactions, _] = &**listings;
+        let ended = transactions.last_by.filter(|_| has_ended);
+        let oldest = transactions.list.shown_above();
+        let question = self.list_proof.question(is_begun, has_ended);
+        let depth = || ended.and_then(|by| self.list_proof.depth_question(by, oldest));
+        let Some(question) = question.or_else(depth) else { return };
         let (source, options) = (self.source.clone(), self.options.clone());
         let about = (self.request.wallet, self.list_proof.top_at);
         self.prefetcher.push(Box::pin(async move {

@@ -24,6 +24,8 @@ pub(super) struct SentTx {
     pub(super) is_wallets: bool,
     /// Answers that report it as failed, while none reports success.
     pub(super) failures: u32,
+    /// It states that it succeeded; early transactions, and those without code, state nothing.
+    pub(super) is_good: bool,
 }
 
 impl SentTx {
@@ -56,6 +58,11 @@ pub(super) enum TxPurpose {
 pub(super) type Sides = [bool; 4];
 
 impl SeenTx {
+    /// A list, or events, show tokens that it moved.
+    pub(super) fn moved(&self) -> bool {
+        self.gave || self.got
+    }
+
     pub(super) fn sides(&self) -> Sides {
         [self.gave, self.got, self.inner, self.sent.is_some()]
     }

@@ -250,8 +250,10 @@ fn sent(
 ) -> Option<SentTx> {
     let contract = data?.contract.first()?;
     let value = &contract.parameter.value;
-    let failed =
-        |ret: &Ret<'_>| ret.contract_ret.as_ref().is_some_and(|result| &**result != "SUCCESS");
+    let stated = |is_good: bool| {
+        let mut results = ret.iter().filter_map(|ret| ret.contract_ret.as_deref());
+        results.any(|result| (result == "SUCCESS") == is_good)
+    };
     let selector = value.data.as_deref().and_then(|data| data.get(..8)).unwrap_or_default();
     let kind = match &*contract.kind {
         "TriggerSmartContract" if TOKEN_CALLS.contains(&selector) => TxPurpose::TokenCall,
@@ -262,8 +264,8 @@ fn sent(
     let called = value.contract_address.as_deref().and_then(account);
     let is_wallets =
         account(&value.owner_address).as_ref() == Some(wallet) || called.as_ref() == Some(wallet);
-    let failures = u32::from(ret.iter().any(failed));
-    Some(SentTx { json: raw.get().to_owned(), kind, is_wallets, failures })
+    let (failures, is_good) = (u32::from(stated(false)), stated(true));
+    Some(SentTx { json: raw.get().to_owned(), kind, is_wallets, failures, is_good })
 }
 
 /// `/wallet/gettransactionbyid`; `None` inside if the node does not know it, or returns another
