@@ -124,6 +124,24 @@ impl Pool {
         self.inner.admission.each(|id, _| id)
     }
 
+    /// Options for two requests at once that are to be held against each other: each prefers another
+    /// endpoint, as one may lack the same in all its answers. As they are where the caller prefers
+    /// one.
+    pub(crate) fn apart(&self, options: &CallOptions) -> [CallOptions; 2] {
+        let mut ids = self.ids();
+        ids.retain(|id| !options.without.contains(*id));
+        ids.sort_by_key(|id| self.typical_latency(*id).unwrap_or(Duration::MAX));
+        let is_free = options.on.is_none() && options.avoid.is_none();
+        match ids.as_slice() {
+            [fastest, .., slowest] if is_free => [slowest, fastest].map(|avoid| CallOptions {
+                avoid: Some(*avoid),
+                in_time: true,
+                ..options.clone()
+            }),
+            _ => [options.clone(), options.clone()],
+        }
+    }
+
     /// Puts an endpoint on cooldown, because its answers cannot be right.
     pub fn cool_down(&self, id: EndpointId, pause: Duration) {
         self.inner.admission.with(id, |endpoint| endpoint.cool_down(pause, Instant::now()));
@@ -239,6 +257,7 @@ fn number_labels(endpoints: &mut [Endpoint]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rpc::scripted::{ScriptedNodes, lane};
 
     #[test]
     fn an_endpoint_that_takes_few_calls_splits_nothing_that_another_takes() {
@@ -257,5 +276,24 @@ mod tests {
         number_labels(&mut all);
         let labels: Vec<&str> = all.iter().map(|one| one.label.as_str()).collect();
         assert_eq!(labels, ["https://a.example", "https://b.example", "https://a.example #2"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_requests_apart_prefer_endpoints_of_their_own() {
+        let nodes = ScriptedNodes::new(|_| (200, serde_json::Value::Null));
+        let any = CallOptions::new(lane());
+        let avoided = |hosts: &[&str], options: &CallOptions| {
+            nodes.pool(hosts).apart(options).map(|options| options.avoid)
+        };
+        let [one, two, three] = [0, 1, 2].map(|at| Some(EndpointId(at)));
+        assert_eq!(avoided(&["a", "b"], &any), [two, one]);
+        assert_eq!(avoided(&["a", "b", "c"], &any), [three, one]);
+        assert_eq!(avoided(&["a"], &any), [None, None]);
+        // The caller has a preference.
+        assert_eq!(avoided(&["a", "b"], &CallOptions { avoid: two, ..any.clone() }), [two, two]);
+        assert_eq!(avoided(&["a", "b"], &any.first_on(EndpointId(0))), [None, None]);
+        let mut two_left = any.clone();
+        two_left.without.insert(EndpointId(0));
+        assert_eq!(avoided(&["a", "b", "c"], &two_left), [three, two]);
     }
 }

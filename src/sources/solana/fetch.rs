@@ -78,9 +78,9 @@ impl SolanaSource {
         pages.map(|(of, it)| (of.list, it.and_then(|answer| page(of.first, answer)))).collect()
     }
 
-    /// Joins one page from two answers: a node may leave out an entry in the middle of a page, with
-    /// its neighbours there. An answer that fails, or does not reach below the list's lowest slot
-    /// where the other one does, is requested once more.
+    /// Joins one page from two answers, of two nodes where possible: one may leave out an entry in
+    /// the middle of a page, with its neighbours there. An answer that fails, or does not reach
+    /// below the list's lowest slot where the other one does, is requested once more.
     pub(super) async fn page_twice(
         &self,
         asked: PageRequest,
@@ -90,7 +90,8 @@ impl SolanaSource {
         let ask = |options: CallOptions| self.one_page(asked.clone(), options);
         let goes_on =
             |page: &PageReply| page.as_ref().is_ok_and(|page| page.end_below(lowest).is_some());
-        let (one, two) = join(ask(options.clone()), ask(options.clone())).await;
+        let [one, two] = self.inner.pool.apart(&options).map(ask);
+        let (one, two) = join(one, two).await;
         let (one, mut two) = if one.is_err() || goes_on(&two) { (two, one) } else { (one, two) };
         if one.is_ok() && (two.is_err() || goes_on(&one) && !goes_on(&two)) {
             let avoid = two.as_ref().map_or(options.avoid, |page| Some(page.by));

@@ -119,9 +119,9 @@ impl TronSource {
         Ok(page)
     }
 
-    /// Requests a page twice, as a server may omit entries in the middle of a page; the newest
-    /// pages are queried twice in any case. If one answer fails, or is empty while the other is
-    /// not, it is queried again.
+    /// Requests a page twice, from two endpoints where possible, as a server may omit entries in the
+    /// middle of a page; the newest pages are queried twice in any case. If one answer fails, or is
+    /// empty while the other is not, it is queried again.
     pub(super) async fn page_twice(
         &self,
         wallet: Address,
@@ -132,8 +132,13 @@ impl TronSource {
         // A cursor of the index is valid only with the same query.
         let nudge = if cursor.fingerprint.is_some() { cursor.nudge } else { cursor.nudge + NUDGE };
         let other = ListCursor { nudge, ..cursor.clone() };
-        let one = self.page(wallet, kind, cursor, PAGE_MAX, options);
-        let two = self.page(wallet, kind, &other, PAGE_MAX, options);
+        let [of_one, of_two] = match cursor.fingerprint {
+            // Of the endpoint that gave it.
+            Some(_) => [options.clone(), options.clone()],
+            None => self.inner.pool.apart(options),
+        };
+        let one = self.page(wallet, kind, cursor, PAGE_MAX, &of_one);
+        let two = self.page(wallet, kind, &other, PAGE_MAX, &of_two);
         let (one, two) = join(one, two).await;
         let (one, mut two) = if is_nothing(&one) { (two, one) } else { (one, two) };
         if one.is_ok() && (two.is_err() || is_nothing(&two) && !is_nothing(&one)) {
@@ -435,6 +440,26 @@ mod tests {
             let asked = source.page_twice(wallet, ListKind::Transfers, &list.cursor, &options);
             let (page, _) = asked.await.unwrap();
             assert_eq!(page.rows.iter().map(|row| row.at).collect::<Vec<_>>(), [1_000, 999, 998]);
+        }
+    }
+
+    /// Two answers of the endpoint that lacks it would both lack it.
+    #[tokio::test(start_paused = true)]
+    async fn an_entry_that_one_endpoint_lacks_in_all_answers_comes_from_another_one() {
+        let nodes = ScriptedNodes::new(|(host, _, _)| {
+            let entry = |at: u64| json!({"txID": format!("{at:064x}"), "block_timestamp": at});
+            let lacks = |at: &u64| host == "holey" && *at == 999;
+            let rows: Vec<_> = (998..=1_000).rev().filter(|at| !lacks(at)).map(entry).collect();
+            (200, json!({"data": rows, "success": true, "meta": {}}))
+        });
+        let (cursor, wallet) = (IndexedList::new(1_000).cursor, Address::Tron([7; 20]));
+        for hosts in [["holey", "whole"], ["whole", "holey"]] {
+            let source = fake::source(&hosts, &nodes, TronLimits::default());
+            for _ in 0..4 {
+                let asked =
+                    source.page_twice(wallet, ListKind::Transactions, &cursor, &options()).await;
+                assert_eq!(asked.unwrap().0.rows.len(), 3, "{hosts:?}");
+            }
         }
     }
 
