@@ -487,7 +487,7 @@ impl ListReader {
         let (max, total_max) = (limits.run_ahead_max, limits.run_ahead_total_max);
         let depth = Depth { min: batch, max, total_max };
         let window = self.prefetcher.window(depth, self.timeline.under_way(), urgency);
-        while self.timeline.under_way() < window && self.timeline.waiting() > 0 {
+        while self.timeline.under_way() < window && self.timeline.has_waiting() {
             let room = window - self.timeline.under_way();
             let (entries, tries) = self.timeline.take(batch.min(room));
             if entries.is_empty() {

@@ -3,6 +3,7 @@
 //! A slot is atomic: it is delivered only once every list has been read below it.
 
 mod activity;
+mod backlog;
 mod balance_chain;
 mod balances;
 mod blocks;

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
+use super::backlog::Backlog;
 use super::hint::Mark;
 use super::list::Entry;
 use crate::decode::solana::Transaction;
@@ -28,8 +29,12 @@ pub(super) struct Timeline {
     low: Height,
     /// Everything above this slot is delivered.
     pub(super) next_high: Height,
-    /// The entries, with the times that the lists report, and whether they failed.
+    /// The entries down to `planned_low`, with the times that the lists report, and whether they
+    /// failed.
     planned: ReorderBuffer<Key, (Option<i64>, Option<bool>), Timed>,
+    planned_low: Height,
+    /// The entries below it.
+    backlog: Backlog,
     failed: BTreeMap<Key, FailedEntry>,
     /// The wallet list's entries, for the resume hint.
     marks: VecDeque<Mark>,
@@ -42,11 +47,12 @@ pub(super) struct Timeline {
 
 impl Timeline {
     pub(super) fn new(low: Height, high: Height) -> Self {
-        Self { low, next_high: high, ..Self::default() }
+        Self { low, next_high: high, planned_low: Height::MAX, ..Self::default() }
     }
 
     /// Adds a list's entries, without those that are delivered, not wanted, failed or known.
     pub(super) fn add(&mut self, entries: &[Entry], is_wallets: bool) {
+        let mut later = Vec::new();
         for entry in entries {
             if entry.slot > self.next_high || entry.slot < self.low {
                 continue;
@@ -60,9 +66,49 @@ impl Timeline {
                 self.failed.entry(key).or_insert(FailedEntry::Unconfirmed);
                 continue;
             }
-            self.planned
-                .insert_with(key, || ((entry.time, entry.failed), Fetch::Waiting { retries: 0 }));
+            if entry.slot >= self.planned_low {
+                self.plan(entry);
+            } else {
+                later.push(*entry);
+            }
         }
+        self.backlog.add(later);
+    }
+
+    fn plan(&mut self, entry: &Entry) {
+        let (key, known) = ((Reverse(entry.slot), entry.id), (entry.time, entry.failed));
+        self.planned.insert_with(key, || (known, Fetch::Waiting { retries: 0 }));
+    }
+
+    /// Plans the entries down to a slot.
+    fn plan_to(&mut self, low: Height) {
+        while self.backlog.newest().is_some_and(|slot| slot >= low) {
+            self.plan_slot();
+        }
+    }
+
+    /// Plans the newest slot that is not planned.
+    fn plan_slot(&mut self) {
+        let Some(slot) = self.backlog.newest() else { return };
+        while let Some(entry) = self.backlog.pop() {
+            self.plan(&entry);
+            if self.backlog.newest() != Some(slot) {
+                break;
+            }
+        }
+        self.planned_low = slot;
+    }
+
+    /// Plans entries until `count` of them wait in slots from `low` on; false where fewer do.
+    fn plan_waiting(&mut self, count: usize, low: Height) -> bool {
+        let from = low.max(self.planned_low);
+        let planned = self.planned.iter().take_while(|((Reverse(slot), _), _)| *slot >= from);
+        let waiting = planned.filter(|(_, slot)| slot.is_waiting()).take(count).count();
+        let wanted = self.planned.len() + count - waiting;
+        while self.planned.len() < wanted && self.backlog.newest().is_some_and(|slot| slot >= low) {
+            self.plan_slot();
+        }
+        self.planned.len() >= wanted
     }
 
     /// Takes up to `count` entries of which it is not known yet whether they failed, newest first;
@@ -83,6 +129,7 @@ impl Timeline {
 
     /// Plans those of these entries that did not fail.
     pub(super) fn confirm_failed(&mut self, asked: &[Entry], not_failed: &HashSet<TxId>) {
+        let mut planned = Vec::new();
         for entry in asked {
             let Some(state) = self.failed.get_mut(&(Reverse(entry.slot), entry.id)) else {
                 continue;
@@ -90,13 +137,15 @@ impl Timeline {
             // Kept, as the next page of the list may hold it again.
             *state = FailedEntry::Known;
             if not_failed.contains(&entry.id) {
-                self.add(&[Entry { failed: None, ..*entry }], false);
+                planned.push(Entry { failed: None, ..*entry });
             }
         }
+        self.add(&planned, false);
     }
 
     /// Whether a list had the entry and it is not delivered yet.
     pub(super) fn has(&mut self, entry: &Entry) -> bool {
+        self.plan_to(entry.slot);
         self.planned.get_mut(&(Reverse(entry.slot), entry.id)).is_some()
     }
 
@@ -109,18 +158,17 @@ impl Timeline {
         }
     }
 
-    pub(super) fn waiting(&self) -> usize {
-        self.planned.len() - self.planned.under_way()
+    pub(super) fn has_waiting(&self) -> bool {
+        self.planned.len() > self.planned.under_way() || self.backlog.newest().is_some()
     }
 
     /// Whether fewer than `ahead` entries wait in the slots that all lists have passed, and few are
     /// asked for whether they failed.
-    pub(super) fn wants_entries(&self, frontier: Option<Height>, ahead: usize) -> bool {
-        let passed = |slot: Height| frontier.is_none_or(|frontier| slot > frontier);
-        let known = self.planned.iter().take_while(|((Reverse(slot), _), _)| passed(*slot));
-        let waiting = known.filter(|(_, slot)| slot.is_waiting());
+    pub(super) fn wants_entries(&mut self, frontier: Option<Height>, ahead: usize) -> bool {
+        let passed = frontier.map_or(0, |frontier| frontier.saturating_add(1));
+        let is_full = self.plan_waiting(ahead, passed);
         let doubted = self.failed.values().filter(|state| **state != FailedEntry::Known);
-        waiting.take(ahead).count() < ahead && doubted.take(DOUBTED_MAX).count() < DOUBTED_MAX
+        !is_full && doubted.take(DOUBTED_MAX).count() < DOUBTED_MAX
     }
 
     pub(super) fn under_way(&self) -> usize {
@@ -129,6 +177,7 @@ impl Timeline {
 
     /// Takes up to `count` waiting entries, newest first, that were tried equally often.
     pub(super) fn take(&mut self, count: usize) -> (Vec<Entry>, u32) {
+        self.plan_waiting(count, 0);
         let (keys, tries) = self.planned.take_waiting(count);
         let entry = |key: Key| {
             let known = self.planned.get_mut(&key).map(|slot| slot.known);
@@ -164,7 +213,10 @@ impl Timeline {
             .planned
             .iter()
             .find(|(_, slot)| !matches!(slot.fetch, Fetch::Ready(_) | Fetch::Passed))
-            .map_or(self.low, |((Reverse(slot), _), _)| slot.saturating_add(1));
+            .map(|((Reverse(slot), _), _)| *slot);
+        let first_missing = first_missing
+            .max(self.backlog.newest())
+            .map_or(self.low, |slot| slot.saturating_add(1));
         let mut doubted = self.failed.iter().filter(|(_, it)| **it != FailedEntry::Known);
         let first_doubted =
             doubted.next().map_or(self.low, |((Reverse(slot), _), _)| slot.saturating_add(1));
@@ -275,6 +327,9 @@ const DOUBTED_MAX: usize = 10_000;
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn failed(slot: Height) -> Entry {
@@ -305,5 +360,36 @@ mod tests {
         assert!(!timeline.wants_entries(None, 1));
         timeline.confirm_failed(&asked, &HashSet::new());
         assert!(timeline.wants_entries(None, 1));
+    }
+
+    proptest! {
+        /// However pages of several lists arrive, entries are taken as from one sorted list of all
+        /// of them: newest first, each once.
+        #[test]
+        fn entries_are_taken_as_from_one_sorted_list(
+            steps in vec((0_usize..6, vec(1_u64..60, 0..12), 0_u64..60), 1..30),
+        ) {
+            let mut timeline = Timeline::new(1, 100);
+            let (mut waiting, mut known) = (BTreeSet::new(), BTreeSet::new());
+            for (count, mut slots, frontier) in steps {
+                slots.sort_by_key(|slot| Reverse(*slot));
+                let page = slots.into_iter().map(|slot| Entry { failed: None, ..failed(slot) });
+                let page: Vec<Entry> = page.collect();
+                timeline.add(&page, false);
+                let keys = page.iter().map(|entry| (Reverse(entry.slot), entry.id));
+                waiting.extend(keys.filter(|key| known.insert(*key)));
+
+                let above = waiting.iter().filter(|(Reverse(slot), _)| *slot > frontier).count();
+                prop_assert_eq!(timeline.wants_entries(Some(frontier), 3), above < 3);
+                let newest = known.first().map_or(0, |(Reverse(slot), _)| *slot);
+                prop_assert_eq!(timeline.settled_from(None), newest + 1);
+                let taken = timeline.take(count).0;
+                let taken: Vec<Key> = taken.iter().map(|it| (Reverse(it.slot), it.id)).collect();
+                let expected: Vec<Key> = waiting.iter().take(count).copied().collect();
+                waiting.retain(|key| !expected.contains(key));
+                prop_assert_eq!(taken, expected);
+                prop_assert_eq!(timeline.has_waiting(), !waiting.is_empty());
+            }
+        }
     }
 }
