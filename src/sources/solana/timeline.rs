@@ -362,6 +362,20 @@ mod tests {
         assert!(timeline.wants_entries(None, 1));
     }
 
+    /// A wallet has hundreds of lists, of which the first pages are read at once.
+    #[test]
+    fn entries_far_below_the_rows_are_not_planned() {
+        let mut timeline = Timeline::new(0, Height::MAX);
+        for list in 0..50 {
+            let slots = (0..1_000).rev().map(|at| at * 50 + list);
+            let page: Vec<Entry> =
+                slots.map(|slot| Entry { failed: None, ..failed(slot) }).collect();
+            timeline.add(&page, false);
+        }
+        assert_eq!(timeline.take(20).0.len(), 20);
+        assert_eq!(timeline.planned.len(), 20);
+    }
+
     proptest! {
         /// However pages of several lists arrive, entries are taken as from one sorted list of all
         /// of them: newest first, each once.
