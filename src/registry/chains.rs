@@ -86,6 +86,9 @@ pub struct Chain {
     /// directly before the second one's is the same movement in another unit.
     #[serde(default)]
     pub interfaces: Vec<[Address; 2]>,
+    /// EVM: accounts that builders of blocks name for tips, where headers do not name them.
+    #[serde(default)]
+    pub builders: Vec<Address>,
     /// EVM: tokens that are burnt for the network's refund of storage, which pays a part of its
     /// fee.
     #[serde(default)]
@@ -194,6 +197,7 @@ impl From<OwnChain> for Chain {
             finality: own.finality,
             mirrors: Vec::new(),
             interfaces: Vec::new(),
+            builders: Vec::new(),
             gas_tokens: Vec::new(),
             stablecoins: Vec::new(),
             reference_pools: Vec::new(),
@@ -222,7 +226,7 @@ impl Chain {
         let of_vaults = self.reference_vaults.iter().flat_map(|row| [&row.native, &row.stable]);
         let lists = [&self.mirrors, &self.gas_tokens, &self.stablecoins, &self.reference_pools];
         let of_lists = lists.into_iter().flatten().chain(&self.multicall);
-        let of_pairs = self.interfaces.iter().flatten();
+        let of_pairs = self.interfaces.iter().flatten().chain(&self.builders);
         of_lists.chain([&self.wrapped_native]).chain(of_pairs).chain(of_ids).chain(of_vaults)
     }
 }

@@ -213,6 +213,28 @@ fn a_sale_that_mostly_pays_the_block_producer_is_a_sale() {
     produced(bought, Some(PRODUCER)).gives(&[('b', AAA, 500, Some(109))]);
 }
 
+/// Builders on BNB Smart Chain have accounts for tips that no header names.
+#[test]
+fn what_a_builder_is_paid_is_a_tip() {
+    let wbnb = account("bb4cdb9cbd36b01bd1cbaebf2de08d9173bc095c");
+    let builder = account("4848489f0b2bedd788c696e2d79b6b69d7484848");
+    let sale = |taker| {
+        let mut logs = swap(POOL, (AAA, 500, WALLET), (wbnb, 100, ROUTER));
+        logs.push(log(wbnb, "Withdrawal(address,uint256)", &[word(ROUTER)], &[number(100)]));
+        let paid = [call(wbnb, ROUTER, 100), call(ROUTER, taker, 60), call(ROUTER, WALLET, 40)];
+        produced(case(logs).on("bsc").calls(&paid), Some(PRODUCER))
+    };
+    sale(builder).gives(&[('s', AAA, 500, Some(40))]);
+    sale(OTHER).gives_none(Some(NoteKind::OneSided));
+    // A contract pays one itself, and the block's header is not known.
+    let bought = |taker| {
+        let logs = swap(POOL, (wbnb, 60, WALLET), (AAA, 500, WALLET));
+        called_with(0, logs).on("bsc").calls(&[call(WALLET, taker, 9)])
+    };
+    bought(builder).gives(&[('b', AAA, 500, Some(60))]);
+    bought(POOL_2).gives(&[('b', AAA, 500, None)]);
+}
+
 /// Forks of Uniswap's and Algebra's routers, where the inner calls are unknown.
 #[test]
 fn forks_of_known_routers_pay_out_what_they_unwrap() {

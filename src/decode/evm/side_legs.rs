@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::ledger::{Asset, Ledger, Move, TRANSFER_CALL, Unique, transfer};
 use super::own::{LEG_COUNT_MAX, Leg, Measure, Own, TWO};
 use super::scene::{Scene, Venue, exchanges, is_pool};
+use super::tips;
 use super::transaction::{Account, Log};
 use super::words::{ZERO, units, words};
 use crate::decode::flow::Flow;
@@ -304,7 +305,7 @@ fn onward(scene: &Scene<'_>, asset: Asset) -> Units {
     };
     let of_asset = || scene.ledger.moves.iter().filter(|m| m.asset == asset);
     let pays = |who: &Account| of_asset().any(|m| m.from == *who && m.to == *scene.wallet);
-    let is_tip = |m: &Move| m.asset == Asset::Native && Some(m.to) == scene.tx.producer;
+    let is_tip = |m: &Move| m.asset == Asset::Native && tips::is_tipped(scene, &m.to);
     let away = of_asset().filter(|m| {
         m.to != *scene.wallet
             && !is_tip(m)

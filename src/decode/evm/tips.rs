@@ -25,13 +25,19 @@ pub fn may_tip(chain: &Chain, wallet: &Account, tx: &Transaction) -> bool {
 /// Whether the wallet paid coin to accounts that may be the producer, while the producer is
 /// unknown.
 pub(super) fn is_open(scene: &Scene<'_>) -> bool {
-    scene.tx.producer.is_none() && !by_wallet(scene).is_empty()
+    scene.tx.producer.is_none() && by_wallet(scene).iter().any(|m| !is_tipped(scene, &m.to))
+}
+
+/// Whether what an account is paid is a tip: it produced the block, or belongs to a builder.
+pub(super) fn is_tipped(scene: &Scene<'_>, who: &Account) -> bool {
+    let is_builder = || scene.chain.builders.iter().any(|builder| builder.bytes() == who);
+    scene.tx.producer.as_ref() == Some(who) || is_builder()
 }
 
 /// Amount that the wallet itself paid to the producer.
 pub(super) fn paid(scene: &Scene<'_>) -> Units {
     let mut paid = by_wallet(scene);
-    paid.retain(|m| Some(m.to) == scene.tx.producer);
+    paid.retain(|m| is_tipped(scene, &m.to));
     sum(&paid)
 }
 
