@@ -454,3 +454,23 @@ fn newer_curves_are_known() {
     bought.gives(&[('s', BBB, 90, None), ('b', AAA, 500, None)]);
     bought.venues(&["alt.fun", "alt.fun"]);
 }
+
+/// A position at Infinity takes a part of what was swapped for it, and the rest comes back.
+#[test]
+fn change_of_a_position_at_infinity_is_no_trade() {
+    let positions = account("55f4c8aba71a1e923edc303eb4feff14608cc226");
+    let signature = "ModifyLiquidity(bytes32,address,int24,int24,int256,bytes32,int256)";
+    let zapped = |by: Account, grown: Word| {
+        let mut logs = swap(POOL, (AAA, 250, WALLET), (BBB, 25, ROUTER));
+        logs.extend([transfer(AAA, WALLET, OTHER, 250), transfer(BBB, ROUTER, OTHER, 10)]);
+        let words = [number(1), number(2), grown, [0; 32], [0; 32]];
+        logs.push(log(POOL_2, signature, &[[9; 32], word(by)], &words));
+        logs.push(transfer(BBB, ROUTER, WALLET, 15));
+        case(logs).on("bsc")
+    };
+    zapped(positions, number(9)).gives_none(Some(NoteKind::Liquidity));
+    // Liquidity of a hook, and of a position that shrinks.
+    let rows = [('s', AAA, 500, None), ('b', BBB, 15, None)];
+    zapped(OTHER, number(9)).gives(&rows);
+    zapped(positions, [0xff; 32]).gives(&rows);
+}
