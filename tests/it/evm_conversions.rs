@@ -498,3 +498,30 @@ fn a_token_that_becomes_another_one_before_a_pool_is_exchanged() {
     sold(500).gives(&[('s', USDS, 500, None), ('b', CCC, 7, None)]);
     sold(499).gives_none(Some(NoteKind::OneSided));
 }
+
+/// The zap of a farm into one of Curve's later pools, or into a pool of Balancer's.
+#[test]
+fn change_of_liquidity_of_any_form_is_no_trade() {
+    let forms = [
+        "AddLiquidity(address,uint256[],uint256[],uint256,uint256)",
+        "AddLiquidity(address,uint256[2],uint256,uint256,uint256)",
+        "AddLiquidity(address,uint256[3],uint256,uint256,uint256)",
+        "AddLiquidity(address,uint256[2],uint256,uint256)",
+        "AddLiquidity(address,uint256[3],uint256,uint256)",
+        "PoolBalanceChanged(bytes32,address,address[],int256[],uint256[])",
+        "LiquidityAdded(address,address,uint8,uint256,uint256[],uint256[])",
+    ];
+    for form in forms {
+        let zapped = |added: u64| {
+            let mut logs = vec![transfer(AAA, WALLET, ROUTER, 500)];
+            logs.extend(swap(POOL, (AAA, 240, ROUTER), (BBB, 24, ROUTER)));
+            logs.extend([transfer(AAA, ROUTER, POOL, 250), transfer(BBB, ROUTER, POOL, 23)]);
+            logs.push(log(POOL, form, &[word(ROUTER)], &[2, 250, added].map(number)));
+            logs.extend([transfer(AAA, ROUTER, WALLET, 10), transfer(BBB, ROUTER, WALLET, 1)]);
+            case(logs)
+        };
+        zapped(23).gives_none(Some(NoteKind::OneSided));
+        // It states another amount.
+        zapped(22).gives(&[('s', AAA, 490, None), ('b', BBB, 1, None)]);
+    }
+}
