@@ -1,7 +1,7 @@
 //! The EVM decoder on counterparties that no table knows: one rule per test.
 
 use blotter::decode::NoteKind;
-use blotter::decode::evm::{Account, Log, may_trade};
+use blotter::decode::evm::{Account, Log, Word, may_trade};
 use blotter::registry::Registry;
 
 use crate::evm_decode::{
@@ -194,17 +194,21 @@ fn other_dealings_with_accounts_in_no_table_are_no_trades() {
     migrated(new + 1_000_003).gives(&[('s', AAA, old, None), ('b', BBB, new + 1_000_003, None)]);
 }
 
-/// One account holds both assets of Fluid's vaults, which state collateral and debt in one event.
+/// One account holds both assets of a loan at Fluid or Ajna, and one event states both amounts.
 #[test]
-fn a_deposit_and_a_loan_of_fluid_are_no_trade() {
-    let operated = |event: &str| {
-        let signature = format!("{event}(address,uint256,int256,int256,address)");
-        let words = [word(WALLET), number(5), number(500), number(7), word(WALLET)];
+fn a_loan_that_one_event_states_is_no_trade() {
+    let operated = [word(WALLET), number(5), number(500), number(7), word(WALLET)];
+    let drawn = [word(WALLET), number(7), number(500), number(9)];
+    let loan = |signature: &str, words: &[Word]| {
         let logs = vec![transfer(AAA, WALLET, POOL, 500), transfer(BBB, POOL, WALLET, 7)];
-        case([logs, vec![log(POOL_2, &signature, &[], &words)]].concat()).to(POOL_2)
+        case([logs, vec![log(POOL, signature, &[], words)]].concat()).to(POOL)
     };
-    operated("LogOperate").gives_none(None);
-    operated("Exchanged").gives(&ROWS);
+    loan("LogOperate(address,uint256,int256,int256,address)", &operated).gives_none(None);
+    loan("DrawDebt(address,uint256,uint256,uint256)", &drawn).gives_none(None);
+    loan("RepayDebt(address,uint256,uint256,uint256)", &drawn).gives_none(None);
+    // Any other event of both amounts is an exchange.
+    loan("Exchanged(address,uint256,int256,int256,address)", &operated).gives(&ROWS);
+    loan("Exchanged(address,uint256,uint256,uint256)", &drawn).gives(&ROWS);
 }
 
 /// A pool of the tables exchanges AAA for CCC; an account in no table CCC for BBB.
