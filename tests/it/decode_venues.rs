@@ -825,11 +825,12 @@ fn with_wrapped_fee(program: &str, sells: bool, fee: u64) -> Tx {
     tx
 }
 
-/// A bot's router takes its fee in wrapped SOL as it does in loose SOL; an aggregator's is in the
-/// price.
+/// A bot's router, also one that no table has, takes its fee in wrapped SOL as it does in loose
+/// SOL; an aggregator's is in the price.
 #[test]
 fn wrapped_sol_that_a_bots_router_sends_to_itself_is_outside_the_swap() {
-    for (program, bought, sold) in [(AXIOM, 1_000_000, 1_000_000), (JUPITER, 1_010_000, 990_000)] {
+    let bots = [AXIOM, "some bot"].map(|bot| (bot, 1_000_000, 1_000_000));
+    for (program, bought, sold) in bots.into_iter().chain([(JUPITER, 1_010_000, 990_000)]) {
         let buys = [(Side::Buy, "BONK", 700, Some(bought), POOL)];
         check(&with_wrapped_fee(program, false, 10_000), "w", &buys);
         let sells = [(Side::Sell, "BONK", 700, Some(sold), POOL)];
@@ -844,6 +845,11 @@ fn wrapped_sol_that_a_bots_router_sends_to_itself_is_outside_the_swap() {
     for tx in [passed, given] {
         check(&tx, "w", &[(Side::Buy, "BONK", 706, Some(1_010_000), POOL)]);
     }
+    // What another program pays may be the price of a venue that no table has.
+    let mut other = with_wrapped_fee("some bot", false, 10_000);
+    other.inner(2, "some pool", &["w sol", "bot sol", "bot bonk", "w bonk", "w", "bot"], &[1]);
+    other.transfer(3, "w sol", "bot sol", "w", 9_000).transfer(3, "bot bonk", "w bonk", "bot", 6);
+    check(&other, "w", &[(Side::Buy, "BONK", 706, Some(1_009_000), POOL)]);
     // All that a sale brought is no fee: here it comes back as loose SOL.
     let mut back = with_wrapped_fee(AXIOM, true, 1_000_000);
     back.close(2, "bot sol", "bot", "bot").drift("bot", -990_000).drift("w", 990_000);

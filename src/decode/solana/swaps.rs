@@ -192,13 +192,18 @@ impl Scene<'_> {
         !self.is_staked(ledger, flow.instruction) && !self.passes_on(ledger, flow.instruction, to)
     }
 
-    /// Whether wrapped SOL that the wallet gives is the fee of a bot's router: the router itself sends
-    /// it, venues exchange at least twice as much with the wallet's own accounts in the same group,
-    /// and the router gives the wallet nothing for it and the receiver no venue anything of it.
+    /// Whether wrapped SOL that the wallet gives is the fee of a bot's router, in a table or not: the
+    /// router itself sends it, venues exchange at least twice as much with the wallet's own accounts
+    /// in the same group, and the router gives the wallet nothing for it and the receiver no venue
+    /// anything of it.
     fn is_wrapped_fee(&self, ledger: &Ledger, flow: &Flow) -> bool {
         let frame = self.parent(flow);
-        let sender = frame.and_then(|frame| self.kind(frame));
-        let is_sent = flow.asset == Asset::Native && sender == Some(ProgramKind::Router);
+        let is_bot = |frame: usize| match self.kind(frame) {
+            Some(kind) => kind == ProgramKind::Router,
+            // What another program calls may be a venue.
+            None => self.instruction(frame).is_some_and(|call| call.parent.is_none()),
+        };
+        let is_sent = flow.asset == Asset::Native && frame.is_some_and(is_bot);
         let Some(to) = flow.to.filter(|_| is_sent) else { return false };
         let Some(group) = self.groups.iter().find(|group| group.contains(&flow.instruction)) else {
             return false;
