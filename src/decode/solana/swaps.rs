@@ -192,10 +192,10 @@ impl Scene<'_> {
         !self.is_staked(ledger, flow.instruction) && !self.passes_on(ledger, flow.instruction, to)
     }
 
-    /// Whether wrapped SOL that the wallet gives is the fee of a bot's router, in a table or not: the
-    /// router itself sends it, venues exchange at least twice as much with the wallet's own accounts
-    /// in the same group, and the router gives the wallet nothing for it and the receiver no venue
-    /// anything of it.
+    /// Whether wrapped SOL that the wallet gives is the fee of a bot's router, in a table or not:
+    /// the router itself sends it, venues exchange at least twice as much with the wallet's own
+    /// accounts in the same group, and the router gives the wallet nothing for it and the receiver
+    /// no venue anything of it.
     fn is_wrapped_fee(&self, ledger: &Ledger, flow: &Flow) -> bool {
         let frame = self.parent(flow);
         let is_bot = |frame: usize| match self.kind(frame) {
