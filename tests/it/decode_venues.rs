@@ -5,7 +5,7 @@ use blotter::domain::Side;
 use sha2::Digest as _;
 
 use crate::decode::{DFLOW, JUPITER, LIMIT, PUMP, RAYDIUM, WHIRLPOOL, check, run};
-use crate::support::solana::{RENT, Tx, WSOL, key};
+use crate::support::solana::{RENT, SYSTEM, Tx, WSOL, key};
 
 const HEAVEN: &str = "HEAVENoP2qxoeuF8Dj2oT1GHEnu49U5mJYkdeC8BAX2o";
 const OMNIPAIR: &str = "omnixgS8fnqHfCcTGKWj6JtKjzpJZ1Y5y9pyFkQDkYE";
@@ -920,7 +920,8 @@ fn sale_event(price: u64, quote: &str) -> Vec<u8> {
     event
 }
 
-/// Next to a claim of 70,000 lamports the events decide, of which one states an amount of OLD.
+/// Next to a claim of 70,000 lamports the events decide, of which one states an amount of OLD. The
+/// mint of SOL is empty.
 #[test]
 fn a_sale_by_way_of_another_coins_curve_has_its_price_in_sol() {
     for claims in [false, true] {
@@ -929,7 +930,7 @@ fn a_sale_by_way_of_another_coins_curve_has_its_price_in_sol() {
         tx.transfer(3, "w new", "new new", "w", 700);
         tx.inner(3, PUMP, &["events"], &sale_event(6_000, "OLD"));
         tx.transfer(3, "new old", "old old", "new curve", 5_000);
-        tx.inner(3, PUMP, &["events"], &sale_event(1_001_000, WSOL));
+        tx.inner(3, PUMP, &["events"], &sale_event(1_001_000, SYSTEM));
         tx.drift("old curve", -1_000_000).drift("w", 1_000_000);
         if claims {
             tx.call(PUMP, &["w", "saved"], &named("claim_cashback"));

@@ -85,7 +85,7 @@ fn quote(body: &[u8]) -> Option<AccountKey> {
     key(body, sharers.checked_add(4)?.checked_add(length)?)
 }
 
-/// Curves that know no other coin may leave the mint empty.
+/// Recorded events of curves for SOL leave the mint empty; their calls name wrapped SOL.
 fn is_sol(mint: &AccountKey) -> bool {
     *mint == WRAPPED_SOL || *mint == AccountKey::default()
 }
