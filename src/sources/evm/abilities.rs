@@ -44,6 +44,8 @@ pub(super) struct Abilities {
     /// a contract had run in it.
     has_shown_traces: AtomicBool,
     has_lacked_traces: AtomicBool,
+    /// Whether the logs of a receipt were those of its bloom filter.
+    has_filled_filter: AtomicBool,
     pub(super) reach: ServerReach<ExplorerList>,
     pub(super) page_sizes: ListSizes,
     /// Indexes that have shown a transaction which did not fail.
@@ -114,6 +116,16 @@ impl Abilities {
     /// Whether expected windows were proved unchanged recently.
     pub(super) fn are_proved(&self) -> bool {
         lock(&self.unproved_at).is_none_or(|at| at.elapsed() >= UNPROVED_PAUSE)
+    }
+
+    /// Records that the logs of a receipt were those of its bloom filter.
+    pub(super) fn note_filled_filter(&self) {
+        self.has_filled_filter.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether some receipt's were.
+    pub(super) fn fill_filters(&self) -> bool {
+        self.has_filled_filter.load(Ordering::Relaxed)
     }
 
     /// Records a page of an index.

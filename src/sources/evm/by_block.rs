@@ -52,7 +52,7 @@ impl EvmSource {
             let (Ok(receipts), Ok(whole)) = (receipts, whole) else { continue };
             for one in open.iter_mut().filter(|one| one.candidate.block == *height) {
                 one.fill_from_block(&whole, &receipts);
-                one.settle(self.inner.chain.chain_id, true);
+                one.settle(self.known(), true);
             }
         }
     }
@@ -99,7 +99,7 @@ impl EvmSource {
                 one.receipt =
                     answer().and_then(|answer| part(&answer, |raw| wire::receipt_in(raw, &hash)));
             }
-            one.settle(self.inner.chain.chain_id, with_receipts);
+            one.settle(self.known(), with_receipts);
             // Near the head, lagging nodes may not know the hash yet.
             let is_lacked = lacked && !one.fails;
             if is_lacked && one.is_done(with_receipts) && self.is_far_down(one.candidate.block) {

@@ -7,6 +7,7 @@ use futures_util::future::{join, try_join};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
+use super::abilities::Abilities;
 use super::blocks::BlockTimes;
 use super::discovery::Candidate;
 use super::native::Traced;
@@ -19,8 +20,9 @@ use crate::sources::chunk::{FoundTx, RawChunk};
 /// Attempt at which transactions are also queried by their position, after two empty answers by
 /// hash.
 const BY_PLACE: u32 = 2;
-/// Answers rejected because their logs do not match the bloom filter.
-const UNFILLED_MAX: u32 = 3;
+/// Answers rejected because their logs do not match the bloom filter: of a chain of which no filter
+/// matched any logs, and of another one.
+const UNFILLED_MAX: [u32; 2] = [3, 6];
 
 /// Candidates of a range that become one chunk.
 #[derive(Debug)]
@@ -278,11 +280,16 @@ impl EvmSource {
                 }
             }
             one.fails = fails;
-            if let Some(wrong) = one.settle(self.inner.chain.chain_id, with_receipts) {
+            if let Some(wrong) = one.settle(self.known(), with_receipts) {
                 avoid = Some(wrong);
             }
         }
         Ok(avoid)
+    }
+
+    /// What answers about transactions are checked by.
+    pub(super) fn known(&self) -> (Option<u64>, &Abilities) {
+        (self.inner.chain.chain_id, &self.inner.abilities)
     }
 
     /// Waits for nodes that lag to catch up.
@@ -395,7 +402,7 @@ impl CandidateTx {
     /// Stores answers; rejects one that contradicts the list, and returns its endpoint.
     pub(super) fn settle(
         &mut self,
-        chain_id: Option<u64>,
+        (chain_id, abilities): (Option<u64>, &Abilities),
         with_receipt: bool,
     ) -> Option<EndpointId> {
         let tx = self.tx.as_ref()?;
@@ -406,7 +413,9 @@ impl CandidateTx {
         }
         let receipt = self.receipt.as_ref().filter(|_| with_receipt)?;
         let parsed = evm::parse(tx.result.get().as_bytes(), receipt.result.get().as_bytes());
-        if let Some(parsed) = parsed.ok().filter(|parsed| self.is_sound(chain_id, parsed)) {
+        if let Some(parsed) =
+            parsed.ok().filter(|parsed| self.is_sound((chain_id, abilities), parsed))
+        {
             self.done = Some((parsed, fees::fee(chain_id, &receipt.result)));
             return None;
         }
@@ -417,16 +426,27 @@ impl CandidateTx {
 
     /// Whether the answers are consistent with each other and with the list. Some chains' bloom
     /// filters do not match their logs: a mismatch is accepted after a few answers.
-    fn is_sound(&self, chain_id: Option<u64>, parsed: &Transaction) -> bool {
+    fn is_sound(
+        &self,
+        (chain_id, abilities): (Option<u64>, &Abilities),
+        parsed: &Transaction,
+    ) -> bool {
         let (Some(tx), Some(receipt)) = (&self.tx, &self.receipt) else { return false };
         // One answer may have lost the log.
         let is_listed = self.candidate.transfer.is_none_or(|transfer| {
             transfer.is_in(parsed) || (self.unfilled > 0 && transfer.may_be_native(parsed))
         });
-        let is_filled = || receipts::fills_filter(&receipt.result, &parsed.logs);
+        let filled = receipts::fills_filter(&receipt.result, &parsed.logs);
+        let is_taken = || {
+            let [unknown, known] = UNFILLED_MAX;
+            self.unfilled >= if abilities.fill_filters() { known } else { unknown }
+        };
+        if filled == Some(true) {
+            abilities.note_filled_filter();
+        }
         is_listed
             && receipts::are_of_one(chain_id, [&tx.result, &receipt.result], parsed)
-            && (self.unfilled >= UNFILLED_MAX || is_filled())
+            && (filled != Some(false) || is_taken())
     }
 }
 
@@ -448,6 +468,21 @@ mod tests {
     /// Settles the answers about a purchase for native coin, whose received token is on a list.
     /// `has_log`: whether the receipt holds the log of its transfer.
     fn settled(one: &mut CandidateTx, has_log: bool) -> Option<EndpointId> {
+        settled_by(&Abilities::default(), one, (has_log, false))
+    }
+
+    /// The bits of that log in a bloom filter, as the Yellow Paper (4.4.3) has them.
+    const BITS: [usize; 12] = [269, 481, 524, 744, 798, 1048, 1060, 1163, 1170, 1241, 1443, 1821];
+
+    fn settled_by(
+        abilities: &Abilities,
+        one: &mut CandidateTx,
+        (has_log, has_filter): (bool, bool),
+    ) -> Option<EndpointId> {
+        let mut filter = [0; 256];
+        for bit in BITS.into_iter().filter(|_| has_filter) {
+            filter[255 - bit / 8] |= 1_u8 << (bit % 8);
+        }
         let hash = hex_text(&[1; 32]);
         let topics = [hex_text(&TRANSFER), hex_text(&[0; 32]), wire::topic(&WALLET)];
         let log = json!({"address": hex_text(&[7; 20]), "topics": topics, "data": "0x01"});
@@ -456,13 +491,36 @@ mod tests {
             "hash": hash, "blockNumber": "0x9", "transactionIndex": "0x0", "value": "0x64",
             "from": hex_text(&WALLET), "to": hex_text(&[8; 20]), "input": "0x",
         });
-        let receipt = json!({"transactionHash": hash, "status": "0x1", "logs": logs});
+        let receipt = json!({
+            "transactionHash": hash, "status": "0x1", "logs": logs, "logsBloom": hex_text(&filter),
+        });
         let answer = |result| {
             let result = to_raw_value(&result).unwrap();
             Some(CallResponse { result, endpoint: EndpointId(3), request: 1 })
         };
         (one.tx, one.receipt) = (answer(tx), answer(receipt));
-        one.settle(Some(1), true)
+        one.settle((Some(1), abilities), true)
+    }
+
+    /// On some chains filters are not those of logs. Where one was, a receipt that does not fill
+    /// its own lacks some.
+    #[test]
+    fn a_receipt_that_does_not_fill_its_filter_takes_more_answers_where_others_do() {
+        let bare = || CandidateTx::new(Candidate::bare([1; 32], 9));
+        for (has_shown, rejected) in [(None, 3), (Some((true, false)), 3), (Some((true, true)), 6)]
+        {
+            let abilities = Abilities::default();
+            if let Some(shown) = has_shown {
+                assert_eq!(settled_by(&abilities, &mut bare(), shown), None);
+            }
+            let mut one = bare();
+            for _ in 0..rejected {
+                let by = settled_by(&abilities, &mut one, (false, true));
+                assert_eq!((by, one.is_done(true)), (Some(EndpointId(3)), false), "{has_shown:?}");
+            }
+            let by = settled_by(&abilities, &mut one, (false, true));
+            assert_eq!((by, one.is_done(true)), (None, true), "{has_shown:?}");
+        }
     }
 
     /// Some indexes list native coin as a token, which leaves no log; one answer may also lack it.

@@ -81,14 +81,14 @@ pub(super) fn are_of_one(
     is_one && is_here && (parsed.succeeded || parsed.logs.is_empty())
 }
 
-/// Whether the logs explain each bit of the receipt's bloom filter. Chains without filters omit it
-/// or leave it empty.
-pub(super) fn fills_filter(receipt: &RawValue, logs: &[Log]) -> bool {
+/// Whether the logs explain each bit of the receipt's bloom filter. `None` of chains without
+/// filters, which omit it or leave it empty.
+pub(super) fn fills_filter(receipt: &RawValue, logs: &[Log]) -> Option<bool> {
     let filter: Option<Filter<'_>> = serde_json::from_str(receipt.get()).ok();
     let text = filter.and_then(|filter| filter.logs_bloom).unwrap_or_default();
     let mut open = [0; BLOOM_BYTES];
     if const_hex::decode_to_slice(text, &mut open).is_err() || open == [0; BLOOM_BYTES] {
-        return true;
+        return None;
     }
     let parts = |log: &'_ Log| {
         let topics = log.topics.iter().map(|topic| topic.to_vec());
@@ -103,7 +103,7 @@ pub(super) fn fills_filter(receipt: &RawValue, logs: &[Log]) -> bool {
             }
         }
     }
-    open == [0; BLOOM_BYTES]
+    Some(open == [0; BLOOM_BYTES])
 }
 
 /// Whether a trace has calls from or to all of these accounts: a contract that emitted an event has
