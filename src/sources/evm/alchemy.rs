@@ -254,7 +254,12 @@ impl AlchemyLister {
             if !self.reaches(answer, end).await? {
                 return self.miss(answer.page.endpoint);
             }
-            pages.push(self.page(answer)?);
+            let (endpoint, page) = self.page(answer)?;
+            // Without transfers, its lower end is not known.
+            if page.rows.is_empty() && page.key.is_some() {
+                return self.miss(endpoint);
+            }
+            pages.push((endpoint, page));
         }
         let mut all = pages.iter().map(|(_, page)| page).zip(pages.iter().skip(1));
         let is_last = all.all(|(one, (_, two))| one.rows == two.rows);

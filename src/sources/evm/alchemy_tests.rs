@@ -75,6 +75,33 @@ async fn a_page_without_a_key_is_cut_where_another_answer_has_one() {
     assert_eq!(found(lister).await, [1, 2, 3].into());
 }
 
+/// Every answer is empty and names a next page, or the first ones alone.
+#[tokio::test(start_paused = true)]
+async fn an_empty_page_that_names_a_next_one_ends_no_list() {
+    for (empty, is_read) in [(2, true), (usize::MAX, false)] {
+        let asked = AtomicUsize::new(0);
+        let nodes = nodes(move |_, method, params| {
+            Ok(match method {
+                METHOD if asked.fetch_add(1, Ordering::Relaxed) < empty => {
+                    json!({"transfers": [], "pageKey": "next"})
+                }
+                METHOD if params[0]["fromAddress"].is_null() => json!({"transfers": []}),
+                METHOD => json!({"transfers": [sent(1, 9)]}),
+                _ => "0x186a0".into(),
+            })
+        });
+        let mut lister = AlchemyLister::new(client(nodes.pool(&["one"])), (0, 5_000));
+        let mut count = 0;
+        let end = loop {
+            match lister.next().await {
+                Ok(Some(window)) => count += window.found.len(),
+                end => break end,
+            }
+        };
+        assert_eq!((end.is_ok(), count), (is_read, usize::from(is_read)), "{end:?}");
+    }
+}
+
 /// A category that an endpoint refuses is none that is empty.
 #[tokio::test(start_paused = true)]
 async fn a_kind_of_transfers_that_was_shown_or_refused_is_not_owed() {
