@@ -443,7 +443,7 @@ impl ListReader {
             let is_newest = request.is_newest;
             let second = listing.list.wants_second_answer() || listing.list.missed();
             let on = self.head_by.filter(|_| from_head);
-            let avoid = listing.last_by.filter(|_| second);
+            let avoid = listing.avoided(second);
             let of = (on, avoid, listing.without(&self.source.inner.pool));
             // Accounts are found one after another while rows are delivered: to wait for a slow
             // node at the end of each would make the whole read as slow as that node.

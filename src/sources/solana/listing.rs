@@ -29,6 +29,8 @@ pub(super) struct Listing {
     pub(super) has_moved: bool,
     /// The account was listed before, and something of it was missing.
     pub(super) is_relisted: bool,
+    /// The endpoint whose list lacked it.
+    lacking: Option<EndpointId>,
     /// A chunk has reported that the list was read to its end.
     pub(super) is_reported: bool,
     pub(super) last_by: Option<EndpointId>,
@@ -80,6 +82,7 @@ impl Listing {
             late: LateState::Unwanted,
             has_moved: false,
             is_relisted: false,
+            lacking: None,
             is_reported: false,
             last_by: None,
             answered_by: [None; 2],
@@ -104,8 +107,23 @@ impl Listing {
 
     pub(super) fn begin_anew(&mut self, low: Height, high: Height) {
         let list = List::new(self.list.kind, low, high);
-        let (late, is_relisted) = (self.late, self.is_relisted);
-        *self = Self { is_fresh: false, late, is_relisted, ..Self::new(self.address, list) };
+        let Self { late, is_relisted, lacking, .. } = *self;
+        *self =
+            Self { is_fresh: false, late, is_relisted, lacking, ..Self::new(self.address, list) };
+    }
+
+    /// Another list of an account of which something was missing, which replaces this one.
+    pub(super) fn again(&mut self, list: List) -> Self {
+        self.retire();
+        // Most lists have one page, and a second answer for their end.
+        let [first, last] = self.answered_by;
+        let (late, lacking) = (LateState::Wanted, first.or(last));
+        Self { late, is_relisted: true, lacking, ..Self::new(self.address, list) }
+    }
+
+    /// The endpoint that should not give the next page. `is_second`: that page confirms the last one.
+    pub(super) fn avoided(&self, is_second: bool) -> Option<EndpointId> {
+        self.last_by.filter(|_| is_second).or(self.lacking)
     }
 
     /// Ends this listing because another one of the same account replaces it: it delays no
@@ -215,5 +233,26 @@ impl Listing {
     pub(super) fn is_whole(&self) -> bool {
         let all_kept = matches!(self.proof, EndProof::Kept(first) if first <= FIRST_HEIGHTS);
         self.list.has_ended() && !self.list.is_passed() && all_kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_list_lacked_is_asked_of_another_endpoint() {
+        let list = || List::new(Kind::Account, 0, 100);
+        let [one, other] = [0, 1].map(|at| Some(EndpointId(at)));
+        for (answered_by, avoided) in [([one, other], one), ([None, other], other)] {
+            let mut listing = Listing::new([7; 32], list());
+            (listing.answered_by, listing.last_by) = (answered_by, other);
+            assert_eq!([false, true].map(|second| listing.avoided(second)), [None, other]);
+            let mut again = listing.again(list());
+            assert!(again.is_late() && again.is_relisted && listing.list.has_ended());
+            assert_eq!(again.avoided(false), avoided);
+            again.begin_anew(0, 100);
+            assert_eq!(again.avoided(false), avoided);
+        }
     }
 }

@@ -27,18 +27,16 @@ impl ListReader {
         }
     }
 
-    /// Lists the account again from the top: the missing entry may be above the delivered heights.
-    /// An entry that the second list lacks too is accepted as absent.
+    /// Lists the account again from the top, at another endpoint: the missing entry may be above the
+    /// delivered heights. An entry that the second list lacks too is accepted as absent.
     fn list_again(&mut self, BalanceGap { account, low, high }: BalanceGap) {
         let before = self.listed.get(&account).and_then(|number| self.listings.get_mut(*number));
         let Some(before) = before.filter(|before| !before.is_relisted) else {
             tracing::debug!(low, high, "what balances show to be missing is in no list");
             return;
         };
-        before.retire();
         let list = List::new(Kind::Account, self.request.low, self.timeline.next_high);
-        let mut again = Listing::new(account, list);
-        (again.late, again.is_relisted) = (LateState::Wanted, true);
+        let again = before.again(list);
         self.list_by(again);
     }
 }
