@@ -51,7 +51,9 @@ impl SolanaSource {
                 for (entry, status) in group.iter().zip(statuses(group, &result)) {
                     match status {
                         Some(true) => {}
-                        Some(false) => drop(not_failed.insert(entry.id)),
+                        Some(false) => {
+                            not_failed.insert(entry.id);
+                        }
                         None => unknown.push(*entry),
                     }
                 }

@@ -175,7 +175,8 @@ impl TronSource {
                 Ok(ProofAnswer::Reach)
             }
             ProofQuery::Depth { by, oldest } => {
-                Ok(ProofAnswer::Depth(self.doubts_of_depth(by, oldest, options).await))
+                let doubts = Box::pin(self.doubts_of_depth(by, oldest, options)).await;
+                Ok(ProofAnswer::Depth(doubts))
             }
             ProofQuery::Existence => {
                 let doubts = self.doubts_of_empty_lists(wallet, top_at, options).await?;
