@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::coins::Coin;
 use super::model::{EvmModel, PlacedTx};
 use super::node_context::return_data;
+use super::references;
 use super::wire::found_in;
 use super::{LimitTexts, NodeOptions as EvmNodeOptions, answer as evm_answer};
 use crate::demo::faults::{AnswerFaults, CallFaults, RpcCall};
@@ -199,8 +200,9 @@ impl NodeContext<'_> {
     /// An account that some transaction names.
     fn account(&self, solid: bool) -> Option<Value> {
         let account = account_of(&self.text("address")?)?;
-        if account == self.model.places().wrapped {
-            return Some(json!({"address": wire::text(&account), "type": "Contract"}));
+        if references::is_busy(self.model.places(), &account) {
+            let (address, made) = (wire::text(&account), wire::millis(self.model, 1));
+            return Some(json!({"address": address, "type": "Contract", "create_time": made}));
         }
         let wallet = self.model.wallet(&account)?;
         let first = self.model.transactions(&wallet, (0, self.head(solid))).next()?;
