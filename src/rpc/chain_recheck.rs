@@ -17,7 +17,8 @@ use crate::domain::lock;
 /// An endpoint that takes longer is accepted: rows wait for the answer, and most of what was read
 /// came from faster ones.
 const RECHECK_WAIT: Duration = Duration::from_secs(1);
-/// An endpoint that gave no answer is not asked again for this long, as each window would wait.
+/// An endpoint that answers other calls and not this one is not asked again for this long, as each
+/// window would wait.
 const SILENT_PAUSE: Duration = Duration::from_secs(30);
 
 impl ChainChecks {
@@ -39,6 +40,7 @@ impl ChainChecks {
         };
         let open: Vec<EndpointId> =
             pool.ids().into_iter().filter(is_used).filter(is_open).collect();
+        let began = Instant::now();
         let asked = open.iter().map(|id| {
             let recheck = self.recheck(pool, *id, since, (method, &ask));
             async move { (*id, timeout(RECHECK_WAIT, recheck).await) }
@@ -46,7 +48,9 @@ impl ChainChecks {
         let answers = join_all(asked).await;
         for (id, answer) in &answers {
             if !matches!(answer, Ok(ChainCheck::Match | ChainCheck::Mismatch)) {
-                let later = Instant::now() + SILENT_PAUSE;
+                // One that rests may be another server by its next answer.
+                let is_there = pool.answered_at(*id) > Some(began);
+                let later = Instant::now() + if is_there { SILENT_PAUSE } else { Duration::ZERO };
                 lock(&self.reported.named).insert(*id, (later, later));
             }
         }
@@ -172,6 +176,44 @@ mod tests {
         assert!(checks.confirm(&pool, (METHOD, begun, now), always(Unknown)).await.is_err());
         // It is disabled: what it says is of no account.
         assert!(checks.confirm(&pool, (METHOD, now, now), always(Mismatch)).await.is_ok());
+    }
+
+    /// One that answers nothing at all may be another server once it does.
+    #[tokio::test(start_paused = true)]
+    async fn an_endpoint_without_any_answer_is_asked_again_once_it_answers() {
+        let pool = ScriptedNodes::new(|(_, _, body)| rpc(body, |_, _| Ok(json!(1)))).pool(&["one"]);
+        let checks = ChainChecks::default();
+        let always = |answer: ChainCheck| move |_: EndpointId| async move { answer }.boxed();
+        checks.check(&pool, METHOD, always(Match)).await.unwrap();
+        for (answers, is_found) in [(false, true), (true, false)] {
+            advance(SILENT_PAUSE).await;
+            pool.call("logs", json!([]), &options()).await.unwrap();
+            let begun = Instant::now();
+            let busy = pool.clone();
+            let silent = |_: EndpointId| {
+                let busy = busy.clone();
+                async move {
+                    sleep(Duration::from_millis(1)).await;
+                    if answers {
+                        busy.call("logs", json!([]), &options()).await.unwrap();
+                    }
+                    Unknown
+                }
+                .boxed()
+            };
+            assert!(checks.confirm(&pool, (METHOD, begun, begun), silent).await.is_ok());
+            advance(Duration::from_secs(5)).await;
+            pool.call("logs", json!([]), &options()).await.unwrap();
+            let found = (METHOD, Instant::now(), Instant::now());
+            let once = |_: EndpointId| async { ChainCheck::Odd }.boxed();
+            let named = Arc::new(std::sync::Mutex::new(0));
+            let ask = |id: EndpointId| {
+                *lock(&named) += 1;
+                once(id)
+            };
+            assert!(checks.confirm(&pool, found, ask).await.is_ok());
+            assert_eq!(*lock(&named) > 0, is_found, "answers other calls: {answers}");
+        }
     }
 
     /// The rows of a read wait for it.

@@ -275,6 +275,23 @@ async fn events_that_a_node_gives_before_it_names_another_chain_are_not_believed
     assert!(error.contains("named another chain"), "{error}");
 }
 
+/// The same of its lists, whose newest entries nothing that is known would show to be another
+/// chain's.
+#[tokio::test(start_paused = true)]
+async fn the_newest_entries_of_lists_that_name_another_chain_are_not_believed() {
+    let (world, plan) = (world(NodeOptions::default()), mixed(300));
+    let wallet = world.model.add_named("trader", plan);
+    let source = world.source(None);
+    let mut first = source.read(request(wallet, low(&plan), None));
+    first.next().await.unwrap().unwrap();
+    let mut other = NodeOptions::default();
+    other.node.chain_id = Some(0x94a9_059e);
+    world.node.set_options(other);
+    let mut reader = source.read(request(wallet, low(&plan), None));
+    let error = reader.next().await.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("named another chain"), "{error}");
+}
+
 /// The pages of 200 that a list of `entries` takes: each page repeats the moment in which the last
 /// one ended, and the end is requested twice.
 fn pages(entries: u64, repeated_max: u64) -> u64 {

@@ -120,6 +120,21 @@ async fn rates_of_several_endpoints_add_up() {
     }
 }
 
+/// Another server answers at the node's address since the last read.
+#[tokio::test(start_paused = true)]
+async fn the_newest_page_of_a_node_that_names_another_chain_is_not_believed() {
+    let mut world = Build::default().world();
+    offer(&world, 0, |_| {});
+    let known = world.add("known", WalletPlan::trades(100));
+    read(&world, known).await;
+    let other = "4uhcVJyU9pJkvQyS88uRDiswHScCKQY3zQsfCFbz7TLA";
+    offer(&world, 0, |options| other.clone_into(&mut options.genesis_hash));
+    let new = world.add("new", WalletPlan::trades(1_500));
+    let mut walk = world.walk(new, Extent::All, None);
+    let Step::End(end) = walk.next().await else { panic!("rows of another chain") };
+    assert!(!end.complete, "{end:?}");
+}
+
 /// Pages that hold the newest slots alone agree with themselves; the list of signatures does not.
 #[tokio::test(start_paused = true)]
 async fn pages_of_the_newest_epochs_alone_never_pass_as_the_history() {

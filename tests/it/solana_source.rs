@@ -802,6 +802,22 @@ async fn a_node_of_another_chain_is_left_alone() {
     }
 }
 
+/// Another server answers at the node's address since the last read: nothing that is known shows
+/// that its newest entries are another chain's.
+#[tokio::test(start_paused = true)]
+async fn the_newest_entries_of_a_node_that_names_another_chain_are_not_believed() {
+    let wrong = Ways { genesis: "4uhcVJyU9pJkvQyS88uRDiswHScCKQY3zQsfCFbz7TLA", ..Ways::default() };
+    let (chain, _) = busy_chain(400, 8);
+    let net = Net::new(chain, vec![Ways::default()]);
+    let source = source_with(&net, 1, 10);
+    source.read(all()).next().await.unwrap().unwrap();
+    net.set(0, wrong);
+    let got = read(&source, all()).await;
+    let error = got.error.clone().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("named another chain"), "{error}, down to {:?}", got.low());
+    assert!(got.chunks.is_empty(), "down to {:?}", got.low());
+}
+
 /// Another server answers at the node's address in the middle of a read: it ends every list.
 #[tokio::test(start_paused = true)]
 async fn a_list_that_ends_at_a_node_that_names_another_chain_has_not_ended() {

@@ -8,7 +8,7 @@ mod events;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::SolanaSource;
 use super::balance_chain::BalanceChain;
@@ -48,6 +48,8 @@ pub(super) enum ListEvent {
     /// The transactions that a gateway lists, or those of them that nodes returned.
     Owned(Result<Vec<Owned>>),
     OwnedFetched(Result<Vec<FetchedEntry>>),
+    /// The endpoints of first pages have named this chain again.
+    Named(Result<()>),
     /// Entries that a list marks as failed, and which of them did not fail.
     NotFailed(Vec<Entry>, HashSet<TxId>),
 }
@@ -86,6 +88,9 @@ pub(super) struct ListReader {
     late_missing: Vec<Mark>,
     owned: OwnedState,
     prefetcher: Prefetcher<ListEvent>,
+    begun: Instant,
+    /// Open questions for the chain of lists' first pages, which overlap with nothing.
+    unnamed: u32,
     /// Grows with each chunk, so that the first rows come early and later commits are few.
     chunk_min: usize,
     /// Delivered with the first chunk.
@@ -120,6 +125,8 @@ impl ListReader {
             late_missing: Vec::new(),
             owned: OwnedState::Done,
             prefetcher: Prefetcher::new(&source.inner.readers),
+            begun: Instant::now(),
+            unnamed: 0,
             chunk_min: 1,
             tip: None,
             news: HashMap::new(),
@@ -223,7 +230,7 @@ impl ListReader {
     fn open_elsewhere(&mut self, error: UpstreamError) -> Result<()> {
         let Some(by) = self.head_by.filter(|_| self.may_begin_anew()) else { return Err(error) };
         self.without_lists = Some(by);
-        (self.missing, self.missing_delivered) = (0, 0);
+        (self.missing, self.missing_delivered, self.unnamed) = (0, 0, 0);
         (self.phase, self.doubts) = (Phase::Opening, Doubts::NONE);
         self.existence = Existence::Open;
         self.listings.clear();

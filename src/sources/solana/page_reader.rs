@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use futures_util::FutureExt as _;
+use tokio::time::Instant;
 
 use super::SolanaSource;
 use super::balance_chain::BalanceChain;
@@ -32,6 +33,8 @@ pub(super) enum PageEvent {
     Oldest(Result<FullPage>),
     Signatures(PageReply),
     FirstKept(Result<Vec<(EndpointId, Height)>>),
+    /// The endpoints of the first page have named this chain again.
+    Named(Result<()>),
 }
 
 #[derive(Debug)]
@@ -49,6 +52,10 @@ pub(super) struct PageReader {
     /// `None` until the head is known.
     segments: Option<Segments>,
     is_oldest_asked: bool,
+    begun: Instant,
+    /// Whether the endpoints of the first page have named this chain since; `None`: there is no
+    /// page yet.
+    is_named: Option<bool>,
     end: Option<EndCheck>,
     false_ends: u32,
     doubts: Doubts,
@@ -75,6 +82,8 @@ impl PageReader {
             prefetcher: Prefetcher::new(&source.inner.readers),
             segments: None,
             is_oldest_asked: false,
+            begun: Instant::now(),
+            is_named: None,
             end: None,
             false_ends: 0,
             doubts: Doubts::NONE,
@@ -246,6 +255,19 @@ impl PageReader {
         tx.names(&self.wallet).then(|| tx.id().map(|id| (tx.slot(), id)))?
     }
 
+    /// Asks for the chain again while further pages come: the first page overlaps with nothing that
+    /// would show another chain's.
+    fn name_again(&mut self) {
+        if self.is_named.is_some() {
+            return;
+        }
+        self.is_named = Some(false);
+        let (source, options) = (self.source.clone(), self.options());
+        let read = (self.begun, Instant::now());
+        let named = async move { source.confirm_chain(read, &options).await };
+        self.prefetcher.push(named.map(PageEvent::Named).boxed());
+    }
+
     fn page_failed(&mut self, number: u64, limit: usize, error: &UpstreamError) {
         tracing::debug!(%error, limit, "a page of full transactions cannot be read");
         let may_be_large = matches!(error, UpstreamError::Unavailable { .. });
@@ -388,11 +410,16 @@ impl PrefetchReader for PageReader {
         match event {
             PageEvent::Opened(opening) => self.opened(opening?),
             PageEvent::Page(number, _, Ok(page)) => {
+                self.name_again();
                 if let Some(segments) = &mut self.segments {
                     segments.absorb(number, page);
                 }
             }
             PageEvent::Page(number, limit, Err(error)) => self.page_failed(number, limit, &error),
+            PageEvent::Named(named) => {
+                named?;
+                self.is_named = Some(true);
+            }
             PageEvent::Oldest(Ok(page)) => {
                 if let Some(segments) = &mut self.segments {
                     segments.set_oldest(page);
@@ -423,8 +450,8 @@ impl PrefetchReader for PageReader {
     fn deliver(&mut self) -> Result<Option<PageStep>> {
         let most = self.source.inner.limits.chunk_max;
         let is_confirmed = self.is_confirmed();
-        let chunk =
-            self.segments.as_mut().and_then(|segments| segments.deliver(is_confirmed, most));
+        let segments = self.segments.as_mut().filter(|_| self.is_named != Some(false));
+        let chunk = segments.and_then(|segments| segments.deliver(is_confirmed, most));
         if let Some((chunk, by)) = chunk {
             return Ok(Some(PageStep::Chunk(Box::new(self.chunk(chunk, &by)))));
         }

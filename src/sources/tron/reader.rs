@@ -61,7 +61,7 @@ struct Reading {
     doubts: Doubts,
     unconfirmed: Vec<HeightRange>,
     /// When the list or the events were opened, and heights from which searched nodes have not
-    /// named this chain since.
+    /// named this chain since (0: those of a list's first page).
     begun: Instant,
     unnamed: Vec<Height>,
     list_proof: ListProof,
@@ -137,6 +137,9 @@ impl Reading {
         self.list_proof.note(listing.kind, by, page.items, is_top);
         page.rows.retain(|row| row.at >= low_at);
         self.timeline.add(page.rows);
+        if is_top {
+            self.name_again(0);
+        }
         Ok(())
     }
 
@@ -176,6 +179,7 @@ impl Reading {
         // The remaining heights are read by lists; the caller rereads those that were read by
         // events.
         self.prefetcher.cancel_all();
+        self.unnamed.clear();
         (self.lister, self.cut, self.doubts) = (None, None, Doubts::NONE);
         self.request.high = Some(self.timeline.next_high);
         self.begin(None);
@@ -231,7 +235,7 @@ impl Reading {
     }
 
     /// Asks the nodes that were searched for their chain while the transactions are fetched: events
-    /// of another one would be none.
+    /// of another one would be none, and the first entries of its lists overlap with nothing.
     fn name_again(&mut self, top: Height) {
         self.unnamed.push(top);
         let (source, options) = (self.source.clone(), self.options.clone());
@@ -527,6 +531,9 @@ impl PrefetchReader for Reading {
         };
         let frontier = self.frontier();
         let by_events = matches!(self.lister, Some(Lister::Events { .. }));
+        if !by_events && !self.unnamed.is_empty() {
+            return Ok(None);
+        }
         let unnamed = self.unnamed.iter().max().copied().filter(|_| by_events);
         let frontier = frontier.max(unnamed);
         let by_height = frontier.filter(|_| by_events);

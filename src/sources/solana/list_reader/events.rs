@@ -1,5 +1,7 @@
 //! The events for which a reader of lists waits, and what it does on each.
 
+use tokio::time::Instant;
+
 use super::{ListEvent, ListReader};
 use crate::domain::Doubts;
 use crate::rpc::classify::UNKNOWN_SIGNATURE;
@@ -7,9 +9,50 @@ use crate::rpc::{Result, UpstreamError};
 use crate::sources::chunk::RawChunk;
 use crate::sources::prefetch::{ChunkSizes, PrefetchReader, Prefetcher, Urgency};
 use crate::sources::solana::existence::Existence;
+use crate::sources::solana::fetch::PageReply;
 use crate::sources::solana::list::{Kind, List};
-use crate::sources::solana::listing::Phase;
+use crate::sources::solana::listing::{PageState, Phase};
 use crate::sources::solana::owned::{self, OwnedState};
+
+impl ListReader {
+    /// Asks for the chain again while the transactions are fetched, where a list begins: the first
+    /// entries of another chain's list overlap with nothing that would show them.
+    fn name_again(&mut self, pages: &[(usize, PageReply)]) {
+        let is_first = |(number, page): &(usize, PageReply)| {
+            let state = self.listings.get(*number).map(|listing| listing.state);
+            page.is_ok() && state == Some(PageState::Asked { is_first: true })
+        };
+        if !pages.iter().any(is_first) {
+            return;
+        }
+        self.unnamed += 1;
+        let (source, options) = (self.source.clone(), self.options.clone());
+        let read = (self.begun, Instant::now());
+        self.prefetcher.push(Box::pin(async move {
+            ListEvent::Named(source.confirm_chain(read, &options).await)
+        }));
+    }
+
+    fn take_pages(&mut self, pages: Vec<(usize, PageReply)>) -> Result<()> {
+        self.name_again(&pages);
+        for (number, page) in pages {
+            match page {
+                Ok(page) => self.page(number, page)?,
+                Err(error @ UpstreamError::Malformed { .. }) => self.torn(number, error)?,
+                Err(error @ UpstreamError::Rpc { code: UNKNOWN_SIGNATURE, .. }) => {
+                    self.unknown_cursor(number, error)?;
+                }
+                // One that may keep more is waited for, unless it has no lists.
+                Err(error @ UpstreamError::Unavailable { .. }) => {
+                    return self.open_elsewhere(error);
+                }
+                Err(error) if self.asks_all(number) => self.torn(number, error)?,
+                Err(error) => return self.open_elsewhere(error),
+            }
+        }
+        Ok(())
+    }
+}
 
 impl PrefetchReader for ListReader {
     type Event = ListEvent;
@@ -50,22 +93,10 @@ impl PrefetchReader for ListReader {
                     None => self.start(high, list),
                 }
             }
-            ListEvent::Pages(pages) => {
-                for (number, page) in pages {
-                    match page {
-                        Ok(page) => self.page(number, page)?,
-                        Err(error @ UpstreamError::Malformed { .. }) => self.torn(number, error)?,
-                        Err(error @ UpstreamError::Rpc { code: UNKNOWN_SIGNATURE, .. }) => {
-                            self.unknown_cursor(number, error)?;
-                        }
-                        // One that may keep more is waited for, unless it has no lists.
-                        Err(error @ UpstreamError::Unavailable { .. }) => {
-                            return self.open_elsewhere(error);
-                        }
-                        Err(error) if self.asks_all(number) => self.torn(number, error)?,
-                        Err(error) => return self.open_elsewhere(error),
-                    }
-                }
+            ListEvent::Pages(pages) => self.take_pages(pages)?,
+            ListEvent::Named(named) => {
+                named?;
+                self.unnamed = self.unnamed.saturating_sub(1);
             }
             ListEvent::Fetched(fetched) => self.take_fetched(fetched?)?,
             ListEvent::FirstKept(numbers, kept) => self.ended(numbers, kept)?,
@@ -105,7 +136,10 @@ impl PrefetchReader for ListReader {
             chunk_max: limits.chunk_max,
             skipped_max: limits.skipped_max,
         };
-        if matches!(self.phase, Phase::Opening | Phase::Ended) || self.late.is_open() {
+        if matches!(self.phase, Phase::Opening | Phase::Ended)
+            || self.late.is_open()
+            || self.unnamed > 0
+        {
             return Ok(None);
         }
         if self.is_nothing_listed() && self.existence != Existence::Known {
