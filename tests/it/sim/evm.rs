@@ -17,12 +17,12 @@ use blotter::sources::{Discovery, EvmLimits, EvmParts, EvmSource, Source, TronLi
 use super::chain::Chain;
 use super::dice::Dice;
 use super::peer::{Peer, Role};
-use super::seeds::HOSTILE_FROM;
+use super::seeds::is_hostile;
 use super::way::Way;
 use super::world::{Seeded, setup};
 
 /// The head of a chain short enough to be searched for events quickly.
-const HEAD: u64 = 400_000;
+pub(super) const HEAD: u64 = 400_000;
 
 pub(super) fn seeded(way: Way, registry: &Registry, seed: u64, dice: &mut Dice) -> Seeded {
     let slug = match way {
@@ -54,7 +54,7 @@ pub(super) fn seeded(way: Way, registry: &Registry, seed: u64, dice: &mut Dice) 
         })
         .collect();
     let mut setup = setup(peers.len(), dice);
-    (setup.counted, setup.only, setup.hostile) = (counted, only, seed >= HOSTILE_FROM);
+    (setup.counted, setup.only, setup.hostile) = (counted, only, is_hostile(seed));
     setup.limits.freshness = Duration::from_millis(dice.pick(&[200, 2_000, 10_000]));
     Seeded { chain: Chain::Evm(model, chain, way), peers, wallets, setup }
 }
@@ -108,7 +108,7 @@ fn planned(way: Way, registry: &Registry, copies: usize, plan: WalletPlan) -> Se
     Seeded { chain: Chain::Evm(model, chain, way), peers, wallets, setup }
 }
 
-fn peer(model: &EvmModel, role: Role, number: u64) -> Peer {
+pub(super) fn peer(model: &EvmModel, role: Role, number: u64) -> Peer {
     let model = model.clone();
     let node = match role {
         Role::Explorer(_) => DemoNode::explorer(model, number),

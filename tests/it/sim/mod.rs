@@ -30,6 +30,7 @@ mod reorgs;
 mod seeds;
 mod sieve;
 mod solana;
+mod strays;
 mod trouble;
 mod truth;
 mod way;
@@ -51,6 +52,7 @@ use follower::Follower;
 use peer::{Peer, Role};
 use seeds::{Seen, run_all};
 use solana::faults;
+use strays::Strays;
 use way::Way;
 use world::World;
 
@@ -73,7 +75,7 @@ const LIAR_SEEDS: u64 = 100;
 
 #[test]
 fn under_any_failure_each_walk_is_the_truth_and_ends_complete() {
-    let usual = KEPT_SEEDS.iter().copied().chain(0..seeds::usual(SEEDS)).chain(seeds::hostile());
+    let usual = KEPT_SEEDS.iter().copied().chain(0..seeds::usual(SEEDS)).chain(seeds::apart());
     run_all(Way::Solana, (usual, THREADS), run);
 }
 
@@ -190,7 +192,9 @@ async fn turmoil(
             shared.event(dice);
         }
     };
-    let _ = timeout(long, async { tokio::join!(life, chain) }).await;
+    let strays = Strays::wander(shared.setup.strays.as_deref());
+    let _ = timeout(long, async { tokio::join!(life, chain, strays) }).await;
+    Strays::end(world).await;
     end(world, dice).await;
     for wallet in 0..world.wallets.len() {
         world.check_store(wallet);

@@ -90,5 +90,5 @@ pub(super) fn is_red(way: Way) -> bool {
 pub(super) fn seeds_of(way: Way) -> impl Iterator<Item = u64> {
     let kept = KEPT_SEEDS.iter().filter(move |(of, _)| *of == way && !is_red(way));
     let usual = if is_red(way) { SHOWN } else { 0..seeds::usual(SEEDS) };
-    kept.map(|(_, seed)| *seed).chain(usual).chain(seeds::hostile())
+    kept.map(|(_, seed)| *seed).chain(usual).chain(seeds::apart())
 }

@@ -9,12 +9,25 @@ use super::way::Way;
 
 /// Seeds from here on have an endpoint of each kind whose answers lie in agreement with what a client
 /// knows already.
-pub(super) const HOSTILE_FROM: u64 = 20_000;
+const HOSTILE_FROM: u64 = 20_000;
+/// Seeds from here on have nodes that stray to another chain, and nothing of the former.
+const STRAY_FROM: u64 = 30_000;
 /// Of each way; [`usual`] says how many a run takes.
 const HOSTILE_SEEDS: u64 = 60;
+const STRAY_SEEDS: u64 = 60;
 
-pub(super) fn hostile() -> Range<u64> {
-    HOSTILE_FROM..HOSTILE_FROM + usual(HOSTILE_SEEDS)
+/// Seeds of these worlds.
+pub(super) fn apart() -> impl Iterator<Item = u64> {
+    let strays = STRAY_FROM..STRAY_FROM + usual(STRAY_SEEDS);
+    (HOSTILE_FROM..HOSTILE_FROM + usual(HOSTILE_SEEDS)).chain(strays)
+}
+
+pub(super) fn is_hostile(seed: u64) -> bool {
+    (HOSTILE_FROM..STRAY_FROM).contains(&seed)
+}
+
+pub(super) fn strays(seed: u64) -> bool {
+    seed >= STRAY_FROM
 }
 
 /// What a run saw.

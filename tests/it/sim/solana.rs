@@ -13,7 +13,7 @@ use blotter::sources::{SolanaLimits, SolanaSource, Source};
 use super::chain::Chain;
 use super::dice::Dice;
 use super::peer::{Peer, Role};
-use super::seeds::HOSTILE_FROM;
+use super::seeds;
 use super::trouble::{agreeing, say};
 use super::world::{Seeded, Setup, setup};
 
@@ -51,7 +51,7 @@ pub(super) fn seeded(seed: u64, dice: &mut Dice) -> Seeded {
         let mut options = NodeOptions { transactions_for_address, transaction_index, ..known };
         options.full_page_max = Dice::new(seed, 503).pick(&[100, 1_000]);
         options.list_page_max = Dice::new(seed, 518 + at).pick(&[20, 100, 1_000, 1_000]);
-        if (LIARS_FROM..HOSTILE_FROM).contains(&seed) {
+        if seed >= LIARS_FROM && !seeds::is_hostile(seed) && !seeds::strays(seed) {
             lie(&mut options, &mut Dice::new(seed, 504 + at));
         }
         node.set_options(options);
@@ -71,7 +71,7 @@ pub(super) fn seeded(seed: u64, dice: &mut Dice) -> Seeded {
         options.transactions_for_address && !is_whole
     };
     let lying_pages = nodes.iter().any(lies);
-    let hostile = seed >= HOSTILE_FROM;
+    let hostile = seeds::is_hostile(seed);
     let mut setup = Setup { torn, lying_pages, hostile, ..setup(nodes.len(), dice) };
     setup.solana.references = Dice::new(seed, 500).one_in(2);
     // Often new heights come in while a walk waits for older ones.
@@ -82,6 +82,10 @@ pub(super) fn seeded(seed: u64, dice: &mut Dice) -> Seeded {
     }
     let peers = nodes.into_iter().map(|node| Peer::new(Role::Solana, node)).collect();
     Seeded { chain: Chain::Solana(model), peers, wallets, setup }
+}
+
+pub(super) fn no_trades() -> WalletPlan {
+    WalletPlan::trades(0)
 }
 
 /// So many nodes and one wallet, by lists of signatures or by pages of full transactions.

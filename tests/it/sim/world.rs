@@ -19,9 +19,10 @@ use super::clock::JumpClock;
 use super::dice::Dice;
 use super::peer::{Peer, Role};
 use super::refusing::{Bad, Refusing};
+use super::strays::{Straying, Strays};
 use super::truth::{Mark, Truth};
 use super::way::Way;
-use super::{evm, solana};
+use super::{evm, seeds, solana};
 use crate::support::disk::{Disk, Kept};
 use crate::support::ready::now;
 
@@ -48,6 +49,8 @@ pub(super) struct Setup {
     pub(super) counted: bool,
     /// All trades are of this kind.
     pub(super) only: Option<TradeKind>,
+    /// Nodes that another chain's may stand in for.
+    pub(super) strays: Option<Arc<Strays>>,
 }
 
 /// The world that a seed creates before any service runs.
@@ -100,12 +103,13 @@ impl World {
 
     pub(super) fn new(way: Way, seed: u64, dice: &mut Dice) -> Self {
         let registry = Arc::new(Registry::embedded().unwrap());
-        let seeded = match way {
+        let mut seeded = match way {
             Way::Solana => solana::seeded(seed, dice),
             Way::Logs | Way::Explorer | Way::Transfers | Way::Portal | Way::Lists | Way::Events => {
                 evm::seeded(way, &registry, seed, dice)
             }
         };
+        seeded.setup.strays = seeds::strays(seed).then(|| Strays::of(&seeded, seed));
         Self::of(way, registry, seeded)
     }
 
@@ -317,8 +321,20 @@ pub(super) fn setup(nodes: usize, dice: &mut Dice) -> Setup {
     let solana = solana::Settings { limits: solana, references: false };
     let pool_seed = u32::try_from(dice.range(0, 1_000_000)).unwrap();
     let (torn, bad, lying_pages, hostile) = (false, None, false, false);
-    let (counted, only) = (false, None);
-    Setup { endpoints, limits, solana, pool_seed, torn, bad, lying_pages, hostile, counted, only }
+    let (counted, only, strays) = (false, None, None);
+    Setup {
+        endpoints,
+        limits,
+        solana,
+        pool_seed,
+        torn,
+        bad,
+        lying_pages,
+        hostile,
+        counted,
+        only,
+        strays,
+    }
 }
 
 /// Pools of the endpoints of each kind, as one source.
@@ -333,6 +349,10 @@ fn source(
     let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(hosts));
     let transport = match setup.bad {
         Some(bad) => Arc::new(Refusing::new(transport, bad)),
+        None => transport,
+    };
+    let transport = match &setup.strays {
+        Some(strays) => Arc::new(Straying { inner: transport, strays: Arc::clone(strays) }),
         None => transport,
     };
     let pool =
