@@ -123,7 +123,7 @@ async fn rates_of_several_endpoints_add_up() {
 /// Another server answers at the node's address since the last read.
 #[tokio::test(start_paused = true)]
 async fn the_newest_page_of_a_node_that_names_another_chain_is_not_believed() {
-    let mut world = Build::default().world();
+    let world = Build::default().world();
     offer(&world, 0, |_| {});
     let known = world.add("known", WalletPlan::trades(100));
     read(&world, known).await;
