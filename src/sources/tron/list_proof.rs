@@ -7,7 +7,6 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use super::TronSource;
-use super::blocks::BLOCK_MILLIS;
 use super::indexed::from_one;
 use super::list::{IndexedList, ListCursor, ListKind};
 use crate::domain::{Address, Doubts, Proof, Way};
@@ -15,6 +14,8 @@ use crate::rpc::{CallOptions, EndpointId, Result};
 
 /// Answers after the newest pages that show that none of an endpoint's servers has fallen behind.
 const CHECK_ANSWERS: u64 = 4;
+/// Milliseconds after an account's creation within which its list begins with it.
+const BEGUN_WITHIN: u64 = 60_000;
 /// Answers without an older entry of a busy account that show a list to keep none.
 const DEPTH_ANSWERS: u64 = 2;
 /// Newest pages that arrive later than this after the read began may be from lists that have fallen
@@ -37,8 +38,8 @@ pub(super) enum ProofQuery {
         /// Endpoints and lists that had not shown it before their pages.
         unseen: Vec<(EndpointId, ListKind)>,
     },
-    /// Whether the endpoint that ended the list of transactions keeps what is older than its oldest
-    /// entry, in milliseconds.
+    /// Whether the endpoint that ended the list of transactions, with an oldest entry at this time in
+    /// milliseconds, keeps what is older.
     Depth { by: EndpointId, oldest: u64 },
     /// Whether the chain has an account whose lists are empty.
     Existence,
@@ -175,7 +176,8 @@ impl TronSource {
                 Ok(ProofAnswer::Reach)
             }
             ProofQuery::Depth { by, oldest } => {
-                let doubts = Box::pin(self.doubts_of_depth(by, oldest, options)).await;
+                let doubts = self.doubts_of_depth(wallet, (by, oldest), options);
+                let doubts = Box::pin(doubts).await;
                 Ok(ProofAnswer::Depth(doubts))
             }
             ProofQuery::Existence => {
@@ -185,24 +187,39 @@ impl TronSource {
         }
     }
 
-    /// Doubts below the oldest entry of a list: an index that shows the newest entries of an account
-    /// which is used all the time, and none of it that are older, though the account is, keeps none.
-    async fn doubts_of_depth(&self, by: EndpointId, oldest: u64, options: &CallOptions) -> Doubts {
+    /// Doubts below the oldest entry of a list that begins later than its account, as one does that
+    /// an inner call created: an index that shows the newest entries of an account which is used all
+    /// the time, and none of it from before the wallet, keeps none so old.
+    async fn doubts_of_depth(
+        &self,
+        wallet: Address,
+        (by, oldest): (EndpointId, u64),
+        options: &CallOptions,
+    ) -> Doubts {
         let of = (by, ListKind::Transactions);
         let busy = self.busy_account(of.1).filter(|_| !self.is_new(of));
         let Some(busy) = busy else { return Doubts::NONE };
-        let (options, wait) = (from_one(by, options), self.longest_wait(of));
-        let below = IndexedList::new(oldest.saturating_sub(BLOCK_MILLIS)).cursor;
+        let Some(made) = self.made_at(wallet, options).await else { return Doubts::NONE };
+        if made.saturating_add(BEGUN_WITHIN) >= oldest {
+            return Doubts::NONE;
+        }
+        let (on_it, wait) = (from_one(by, options), self.longest_wait(of));
+        let before = IndexedList::new(made).cursor;
         for nudge in 0..DEPTH_ANSWERS {
-            let cursor = ListCursor { nudge, ..below.clone() };
-            let page = timeout(wait, self.page(busy, of.1, &cursor, 1, &options)).await;
+            let cursor = ListCursor { nudge, ..before.clone() };
+            let page = timeout(wait, self.page(busy, of.1, &cursor, 1, &on_it)).await;
             if !matches!(page, Ok(Ok((page, _))) if page.rows.is_empty()) {
                 return Doubts::NONE;
             }
         }
-        let state = self.account_state(busy, &options).await;
-        let made = state.ok().and_then(|(made, _)| made).filter(|made| *made > 0);
-        if made.is_some_and(|made| made < oldest) { Doubts::DEPTH } else { Doubts::NONE }
+        let is_older = self.made_at(busy, options).await.is_some_and(|busy| busy < made);
+        if is_older { Doubts::DEPTH } else { Doubts::NONE }
+    }
+
+    /// When an account was created, in milliseconds, where nodes show it.
+    async fn made_at(&self, account: Address, options: &CallOptions) -> Option<u64> {
+        let (made, _) = self.account_state(account, options).await.ok()?;
+        made.filter(|made| *made > 0)
     }
 }
 
@@ -282,19 +299,24 @@ mod tests {
         }
     }
 
-    /// An account that is used all the time has entries below those of the wallet; one that is not
-    /// known to be so old need not have any.
+    /// An account that is used all the time has entries from before the wallet; one that is not known
+    /// to be so old need not have any.
     #[tokio::test(start_paused = true)]
     async fn an_index_that_keeps_nothing_older_is_in_doubt() {
         const OLDEST: u64 = 900_000;
-        for (kept_from, made, doubts) in [
-            (0, 5_000, Doubts::NONE),
-            (OLDEST, 5_000, Doubts::DEPTH),
-            (OLDEST, OLDEST, Doubts::NONE),
-            (OLDEST, 0, Doubts::NONE),
+        const WALLET: Address = Address::Tron([7; 20]);
+        for (kept_from, wallet_made, busy_made, doubts) in [
+            (0, 400_000, 5_000, Doubts::NONE),
+            (500_000, 400_000, 5_000, Doubts::DEPTH),
+            // The list begins with its account.
+            (500_000, 880_000, 5_000, Doubts::NONE),
+            (500_000, 0, 5_000, Doubts::NONE),
+            (500_000, 400_000, 400_000, Doubts::NONE),
         ] {
             let nodes = ScriptedNodes::new(move |(_, path, body)| {
                 let Some((_, max)) = path.split_once("max_timestamp=") else {
+                    let is_wallets = body["address"] == WALLET.to_string();
+                    let made = if is_wallets { wallet_made } else { busy_made };
                     return (200, json!({"address": body["address"], "create_time": made}));
                 };
                 let newest = max.parse::<u64>().unwrap().min(9_000_000);
@@ -303,10 +325,11 @@ mod tests {
                 (200, json!({"data": rows, "success": true, "meta": {}}))
             });
             let source = fake::source(&["one"], &nodes, TronLimits::default());
+            let look = async || source.doubts_of_depth(WALLET, (ONE, OLDEST), &options()).await;
             // An index that has not shown the account shows nothing.
-            assert_eq!(source.doubts_of_depth(ONE, OLDEST, &options()).await, Doubts::NONE);
+            assert_eq!(look().await, Doubts::NONE);
             source.look_again(&[ONE], ListKind::Transactions, 9_000_000, &options()).await;
-            assert_eq!(source.doubts_of_depth(ONE, OLDEST, &options()).await, doubts);
+            assert_eq!(look().await, doubts, "{wallet_made} {busy_made}");
         }
     }
 
