@@ -280,6 +280,7 @@ async fn events_that_a_node_gives_before_it_names_another_chain_are_not_believed
 #[tokio::test(start_paused = true)]
 async fn the_newest_entries_of_lists_that_name_another_chain_are_not_believed() {
     let (world, plan) = (world(NodeOptions::default()), mixed(300));
+    world.node.set_faults(Faults::latency(Duration::from_millis(40)));
     let wallet = world.model.add_named("trader", plan);
     let source = world.source(None);
     let mut first = source.read(request(wallet, low(&plan), None));
