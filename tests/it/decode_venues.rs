@@ -856,6 +856,20 @@ fn wrapped_sol_that_a_bots_router_sends_to_itself_is_outside_the_swap() {
     check(&back, "w", &[(Side::Sell, "BONK", 700, Some(990_000), POOL)]);
 }
 
+#[test]
+fn wrapped_sol_that_comes_back_or_pays_for_more_is_no_fee() {
+    // The router takes what a sale brought in two parts, and pays out loose SOL.
+    let mut back = with_wrapped_fee(AXIOM, true, 500_000);
+    back.transfer(2, "w sol", "bot sol", "w", 500_000).close(2, "bot sol", "bot", "bot");
+    back.drift("bot", -990_000).drift("w", 990_000);
+    check(&back, "w", &[(Side::Sell, "BONK", 700, Some(990_000), POOL)]);
+    // A pool in no table is paid first, and gives its tokens in a call behind that.
+    let mut paid = with_wrapped_fee("some bot", false, 400_000);
+    paid.inner(2, "some pool", &["bot sol", "bot bonk", "w bonk", "bot"], &[1]);
+    paid.transfer(3, "bot bonk", "w bonk", "bot", 6);
+    check(&paid, "w", &[(Side::Buy, "BONK", 706, Some(1_400_000), POOL)]);
+}
+
 /// NEW is paired with OLD, which trades for SOL: one call of `PumpSwap` goes through both.
 fn two_hops() -> Tx {
     let mut tx = Tx::new("w");
@@ -944,18 +958,23 @@ fn a_sale_by_way_of_another_coins_curve_has_its_price_in_sol() {
 /// gets that rent back out of what the account leaves when it is closed.
 #[test]
 fn rent_that_goes_back_to_a_gas_sponsor_is_no_part_of_the_price() {
-    for price in [1_000_000, 100_000_000] {
+    let sale = |price: u64, receiver: &str| {
         let mut tx = Tx::new("sponsor");
         tx.signers = 2;
         tx.lamports("w", 0).account("w bonk", "BONK", "w", 1_000);
         tx.account("p bonk", "BONK", "p", 0).account("p sol", WSOL, "p", 900_000_000);
-        tx.call(JUPITER, &["w", "w sol", "p sol", "p bonk", "w bonk", "p", "sponsor"], &[1]);
+        tx.call(JUPITER, &["w", "w sol", "p sol", "p bonk", "w bonk", "p", receiver], &[1]);
         tx.open(2, "sponsor", "w sol", WSOL, "w", RENT);
         tx.inner(2, RAYDIUM, &["w sol", "p sol", "p bonk", "w bonk", "w", "p"], &[9]);
         tx.transfer(3, "w bonk", "p bonk", "w", 700).transfer(3, "p sol", "w sol", "p", price);
-        tx.close(2, "w sol", "w", "w").pay(2, "w", "sponsor", RENT);
-        check(&tx, "w", &[(Side::Sell, "BONK", 700, Some(price), POOL)]);
+        tx.close(2, "w sol", "w", "w").pay(2, "w", receiver, RENT);
+        tx
+    };
+    for price in [1_000_000, 100_000_000] {
+        check(&sale(price, "sponsor"), "w", &[(Side::Sell, "BONK", 700, Some(price), POOL)]);
     }
+    // Another account did not pay that rent: most of the proceeds were sent on to it.
+    assert_eq!(run(&sale(1_000_000, "friend"), "w").trades, []);
 }
 
 /// A sale at a pool by a router that keeps its proceeds in an account of its own program, and pays

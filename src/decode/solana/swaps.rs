@@ -193,9 +193,9 @@ impl Scene<'_> {
     }
 
     /// Whether wrapped SOL that the wallet gives is the fee of a bot's router, in a table or not:
-    /// the router itself sends it, venues exchange at least twice as much with the wallet's own
-    /// accounts in the same group, and the router gives the wallet nothing for it and the receiver
-    /// no venue anything of it.
+    /// the router itself sends it, venues exchange at least twice as much as it sends in all with
+    /// the wallet's own accounts in the same group, and nothing comes for it: neither from the
+    /// router, nor from a call outside of venues that took nothing, nor at a venue of the receiver.
     fn is_wrapped_fee(&self, ledger: &Ledger, flow: &Flow) -> bool {
         let frame = self.parent(flow);
         let is_bot = |frame: usize| match self.kind(frame) {
@@ -203,8 +203,8 @@ impl Scene<'_> {
             // What another program calls may be a venue.
             None => self.instruction(frame).is_some_and(|call| call.parent.is_none()),
         };
-        let is_sent = flow.asset == Asset::Native && frame.is_some_and(is_bot);
-        let Some(to) = flow.to.filter(|_| is_sent) else { return false };
+        let is_native = flow.asset == Asset::Native && frame.is_some_and(is_bot);
+        let Some(to) = flow.to.filter(|_| is_native) else { return false };
         let Some(group) = self.groups.iter().find(|group| group.contains(&flow.instruction)) else {
             return false;
         };
@@ -213,14 +213,21 @@ impl Scene<'_> {
             inside && ledger.is_own(other.from) != ledger.is_own(other.to)
         };
         let crossing = || ledger.flows.iter().filter(crosses);
+        let gives = |other: &Flow, call| ledger.is_own(other.from) && self.parent(other) == call;
         let is_given = |other: &Flow| {
             let moves = matches!(other.means, Means::Pay | Means::Transfer | Means::Mint);
-            moves && ledger.is_own(other.to) && self.parent(other) == frame
+            let call = self.parent(other);
+            let took = || call != frame && crossing().any(|one| gives(one, call));
+            let comes = moves && ledger.is_own(other.to);
+            comes && self.leaf(other.instruction).is_none() && !took()
         };
-        let trades =
-            |other: &&Flow| other.asset == Asset::Native && self.leaf(other.instruction).is_some();
-        let traded: i128 = crossing().filter(trades).map(|other| i128::from(other.amount)).sum();
-        i128::from(flow.amount).saturating_mul(2) <= traded
+        let sum = |counts: &dyn Fn(&Flow) -> bool| -> i128 {
+            let native = crossing().filter(|other| other.asset == Asset::Native && counts(other));
+            native.map(|other| i128::from(other.amount)).sum()
+        };
+        let traded = sum(&|other| self.leaf(other.instruction).is_some());
+        let sent = sum(&|other| other.means == Means::Transfer && gives(other, frame));
+        sent.saturating_mul(2) <= traded
             && !crossing().any(is_given)
             && !self.passes_on(ledger, flow.instruction, to)
     }
@@ -280,23 +287,23 @@ impl Scene<'_> {
             let known = self.tx.key(to).and_then(|key| self.tables.account(key));
             known.is_none()
         };
-        let sent: i128 = native()
-            .filter(|flow| {
-                flow.instruction > last
-                    && flow.means == Means::Pay
-                    && ledger.is_own(flow.from)
-                    && !ledger.is_own(flow.to)
-                    && by_aggregator(flow)
-                    && flow.to.is_some_and(|to| is_receiver(to) && !self.is_rent(ledger, flow, to))
-                    && self.is_side_payment(ledger, flow)
-            })
-            .map(|flow| i128::from(flow.amount))
-            .sum();
+        let is_sent = |flow: &&Flow| {
+            flow.instruction > last
+                && flow.means == Means::Pay
+                && ledger.is_own(flow.from)
+                && !ledger.is_own(flow.to)
+                && by_aggregator(flow)
+                && flow.to.is_some_and(|to| is_receiver(to) && !self.is_rent(ledger, flow, to))
+                && self.is_side_payment(ledger, flow)
+        };
+        let sent: Vec<&Flow> = native().filter(is_sent).collect();
         // Who paid the rent of the wallet's accounts may get it back.
         let lends = |flow: &&Flow| {
-            !ledger.is_own(flow.from) && ledger.is_own(flow.to) && is_bare_rent(ledger, flow)
+            let is_rent = ledger.is_own(flow.to) && is_bare_rent(ledger, flow);
+            is_rent && sent.iter().any(|paid| paid.to == flow.from)
         };
         let lent: i128 = ledger.flows.iter().filter(lends).map(|f| i128::from(f.amount)).sum();
+        let sent: i128 = sent.iter().map(|flow| i128::from(flow.amount)).sum();
         net.native > 0 && sent.saturating_sub(lent).saturating_mul(2) > net.native
     }
 
