@@ -61,7 +61,7 @@ struct Reading {
     doubts: Doubts,
     unconfirmed: Vec<HeightRange>,
     /// When the list or the events were opened, and heights from which searched nodes have not
-    /// named this chain since (0: those of a list's first page).
+    /// named this chain since (0: those of the lists' first pages).
     begun: Instant,
     unnamed: Vec<Height>,
     list_proof: ListProof,
@@ -137,7 +137,9 @@ impl Reading {
         self.list_proof.note(listing.kind, by, page.items, is_top);
         page.rows.retain(|row| row.at >= low_at);
         self.timeline.add(page.rows);
-        if is_top {
+        // Once for all first pages: nothing is delivered before the last of them.
+        let is_begun = is_top && listings.iter().all(|listing| listing.list.is_begun());
+        if is_begun {
             self.name_again(0);
         }
         Ok(())
