@@ -292,7 +292,7 @@ mod tests {
         // The caller has a preference.
         assert_eq!(avoided(&["a", "b"], &CallOptions { avoid: two, ..any.clone() }), [two, two]);
         assert_eq!(avoided(&["a", "b"], &any.first_on(EndpointId(0))), [None, None]);
-        let mut two_left = any.clone();
+        let mut two_left = any;
         two_left.without.insert(EndpointId(0));
         assert_eq!(avoided(&["a", "b", "c"], &two_left), [three, two]);
     }

@@ -275,9 +275,9 @@ fn signed<'a>(scene: &Scene<'a>) -> Vec<&'a Log> {
     known.map(|one| one.log).take(SPONSOR_LOG_COUNT_MAX).collect()
 }
 
-/// Whether the terms of a delegation state a transfer by the wallet itself, as MetaMask's state the
-/// fee for its relayer: packed as token, receiver and amount, or as the call of the token. A
-/// receiver that gave anything takes part in the exchange.
+/// Whether the terms of a delegation state a transfer by the wallet itself, as those of `MetaMask`
+/// state the fee for its relayer: packed as token, receiver and amount, or as the call of the
+/// token. A receiver that gave anything takes part in the exchange.
 fn is_signed(
     scene: &Scene<'_>,
     signed: &[&Log],

@@ -150,7 +150,8 @@ impl TronSource {
             *said_failed += 1;
             sent.failures = *said_failed;
         }
-        if !listed.is_probe && !want_sent(seen, &sent) {
+        // Two blocks that state it as failed decide, also against a list of token movements.
+        if !listed.is_probe && (sent.has_failed() || !want_sent(seen, &sent)) {
             return Ok(Some((Fetched::Unwanted, sent.kind, by)));
         }
         let info = (info.get().as_bytes(), by);
