@@ -40,13 +40,18 @@ impl SolanaSource {
         let (mut open, mut asked) = (entries.to_vec(), EndpointSet::default());
         let mut not_failed = HashSet::new();
         let mut next = Some(options.clone());
-        while let Some(options) = next.filter(|_| !open.is_empty()) {
+        let mut rounds = 0..=self.inner.pool.endpoints().len();
+        while let Some(options) = next.filter(|_| !open.is_empty() && rounds.next().is_some()) {
             let ids: Vec<String> = open.iter().map(|entry| entry.id.to_string()).collect();
             let calls: Vec<Call> = ids.chunks(STATUSES_MAX).map(statuses_call).collect();
             let answers = self.inner.pool.batch(&calls, &options.failing_soon()).await;
-            let mut unknown = Vec::new();
+            let mut unknown: Vec<Entry> = Vec::new();
             for (group, answer) in open.chunks(STATUSES_MAX).zip(answers) {
-                let Ok(CallResponse { result, endpoint, .. }) = answer else { continue };
+                let Ok(CallResponse { result, endpoint, .. }) = answer else {
+                    // Another one may have what this one was asked for alone.
+                    unknown.extend(group.iter().filter(|_| options.on.is_some()));
+                    continue;
+                };
                 asked.insert(endpoint);
                 for (entry, status) in group.iter().zip(statuses(group, &result)) {
                     match status {
