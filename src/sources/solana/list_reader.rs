@@ -89,8 +89,8 @@ pub(super) struct ListReader {
     owned: OwnedState,
     prefetcher: Prefetcher<ListEvent>,
     begun: Instant,
-    /// Open questions for the chain of lists' first pages, which overlap with nothing.
-    unnamed: u32,
+    /// The highest slots of first pages for whose chain is to be asked again, and is asked.
+    unnamed: [Option<Height>; 2],
     /// Grows with each chunk, so that the first rows come early and later commits are few.
     chunk_min: usize,
     /// Delivered with the first chunk.
@@ -126,7 +126,7 @@ impl ListReader {
             owned: OwnedState::Done,
             prefetcher: Prefetcher::new(&source.inner.readers),
             begun: Instant::now(),
-            unnamed: 0,
+            unnamed: [None; 2],
             chunk_min: 1,
             tip: None,
             news: HashMap::new(),
@@ -230,7 +230,7 @@ impl ListReader {
     fn open_elsewhere(&mut self, error: UpstreamError) -> Result<()> {
         let Some(by) = self.head_by.filter(|_| self.may_begin_anew()) else { return Err(error) };
         self.without_lists = Some(by);
-        (self.missing, self.missing_delivered, self.unnamed) = (0, 0, 0);
+        (self.missing, self.missing_delivered, self.unnamed) = (0, 0, [None; 2]);
         (self.phase, self.doubts) = (Phase::Opening, Doubts::NONE);
         self.existence = Existence::Open;
         self.listings.clear();
@@ -397,7 +397,8 @@ impl ListReader {
     /// The slot at and below which entries may be unknown; `None`: everything wanted is known.
     fn frontier(&self) -> Option<Height> {
         let next = self.owned.is_open().then_some(self.timeline.next_high);
-        next.or_else(|| self.lists_frontier())
+        let [open, asked] = self.unnamed;
+        next.or_else(|| self.lists_frontier().max(open).max(asked))
     }
 
     fn lists_frontier(&self) -> Option<Height> {
@@ -449,7 +450,7 @@ impl ListReader {
             let request = listing.request(number, self.head, is_first);
             let is_newest = request.is_newest;
             let second = listing.list.wants_second_answer() || listing.list.missed();
-            let on = self.head_by.filter(|_| from_head);
+            let on = self.head_by.filter(|_| from_head && !listing.is_relisted);
             let avoid = listing.avoided(second);
             let of = (on, avoid, listing.without(&self.source.inner.pool));
             // Accounts are found one after another while rows are delivered: to wait for a slow

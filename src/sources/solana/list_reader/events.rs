@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use super::{ListEvent, ListReader};
-use crate::domain::Doubts;
+use crate::domain::{Doubts, Height};
 use crate::rpc::classify::UNKNOWN_SIGNATURE;
 use crate::rpc::{Result, UpstreamError};
 use crate::sources::chunk::RawChunk;
@@ -15,17 +15,26 @@ use crate::sources::solana::listing::{PageState, Phase};
 use crate::sources::solana::owned::{self, OwnedState};
 
 impl ListReader {
-    /// Asks for the chain again while the transactions are fetched, where a list begins: the first
-    /// entries of another chain's list overlap with nothing that would show them.
-    fn name_again(&mut self, pages: &[(usize, PageReply)]) {
-        let is_first = |(number, page): &(usize, PageReply)| {
-            let state = self.listings.get(*number).map(|listing| listing.state);
-            page.is_ok() && state == Some(PageState::Asked { is_first: true })
-        };
-        if !pages.iter().any(is_first) {
-            return;
+    /// Notes where first pages begin: the first entries of another chain's list overlap with nothing
+    /// that would show them. Those of a late list are delivered with any chunk.
+    fn note_first(&mut self, pages: &[(usize, PageReply)]) {
+        for (number, page) in pages {
+            let (Some(listing), Ok(page)) = (self.listings.get(*number), page) else { continue };
+            if listing.state != (PageState::Asked { is_first: true }) {
+                continue;
+            }
+            let highest = page.entries.iter().map(|entry| entry.slot).max().unwrap_or_default();
+            let top = if listing.is_late() { Height::MAX } else { listing.list.high.max(highest) };
+            let [open, asked] = self.unnamed;
+            self.unnamed = [open.max(Some(top)), asked];
         }
-        self.unnamed += 1;
+    }
+
+    /// Asks for the chain again while the transactions are fetched, one question at a time: a wallet
+    /// may have hundreds of lists, found one after another.
+    fn name_again(&mut self) {
+        let [top @ Some(_), None] = self.unnamed else { return };
+        self.unnamed = [None, top];
         let (source, options) = (self.source.clone(), self.options.clone());
         let read = (self.begun, Instant::now());
         self.prefetcher.push(Box::pin(async move {
@@ -34,7 +43,7 @@ impl ListReader {
     }
 
     fn take_pages(&mut self, pages: Vec<(usize, PageReply)>) -> Result<()> {
-        self.name_again(&pages);
+        self.note_first(&pages);
         for (number, page) in pages {
             match page {
                 Ok(page) => self.page(number, page)?,
@@ -72,6 +81,7 @@ impl PrefetchReader for ListReader {
         {
             return;
         }
+        self.name_again();
         self.ask_pages(urgency);
         self.ask_transactions(urgency);
         self.ask_failed();
@@ -96,7 +106,8 @@ impl PrefetchReader for ListReader {
             ListEvent::Pages(pages) => self.take_pages(pages)?,
             ListEvent::Named(named) => {
                 named?;
-                self.unnamed = self.unnamed.saturating_sub(1);
+                let [open, _] = self.unnamed;
+                self.unnamed = [open, None];
             }
             ListEvent::Fetched(fetched) => self.take_fetched(fetched?)?,
             ListEvent::FirstKept(numbers, kept) => self.ended(numbers, kept)?,
@@ -136,10 +147,7 @@ impl PrefetchReader for ListReader {
             chunk_max: limits.chunk_max,
             skipped_max: limits.skipped_max,
         };
-        if matches!(self.phase, Phase::Opening | Phase::Ended)
-            || self.late.is_open()
-            || self.unnamed > 0
-        {
+        if matches!(self.phase, Phase::Opening | Phase::Ended) || self.late.is_open() {
             return Ok(None);
         }
         if self.is_nothing_listed() && self.existence != Existence::Known {
