@@ -63,6 +63,9 @@ enum State {
     Away(u32),
 }
 
+/// Makes the stand-in of a peer.
+type Make = dyn Fn(&Peer, u64) -> DemoNode;
+
 /// Enough to disable an endpoint.
 const NAMED: u32 = 2;
 
@@ -71,7 +74,7 @@ impl Strays {
     pub(super) fn of(seeded: &Seeded, seed: u64) -> Arc<Self> {
         let mut dice = Dice::new(seed, 520);
         let is_empty = dice.one_in(2);
-        let make: Box<dyn Fn(&Peer, u64) -> DemoNode> = match &seeded.chain {
+        let make: Box<Make> = match &seeded.chain {
             Chain::Solana(_) => {
                 let model = SolanaModel::new(seed ^ 1);
                 model.set_head(model.head() / 100 * dice.pick(&[20, 99, 150]));
@@ -231,9 +234,7 @@ impl Transport for Straying {
 fn in_requests(account: &Address) -> String {
     match account {
         Address::Solana(_) => account.to_string().to_lowercase(),
-        Address::Evm(bytes) | Address::Tron(bytes) => {
-            bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-        }
+        Address::Evm(bytes) | Address::Tron(bytes) => hex::encode(bytes),
     }
 }
 
