@@ -527,7 +527,8 @@ impl Net {
                 }
                 continue;
             }
-            for (from, to, amount) in &tx.moves {
+            // What failed has no events, from which token movements are listed.
+            for (from, to, amount) in tx.moves.iter().filter(|_| !tx.failed) {
                 let text = |account: &[u8; 20]| Address::Tron(*account).to_string();
                 let row = json!({"transaction_id": tx.id(), "block_timestamp": at, "type": "Transfer",
                                  "from": text(from), "to": text(to), "value": amount.to_string()});
