@@ -802,6 +802,11 @@ async fn a_node_of_another_chain_is_left_alone() {
     }
 }
 
+fn has_named_another_chain(got: &Got) {
+    let error = got.error.clone().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("named another chain"), "{error}, down to {:?}", got.low());
+}
+
 /// Another server answers at the node's address since the last read: nothing that is known shows
 /// that its newest entries are another chain's.
 #[tokio::test(start_paused = true)]
@@ -813,8 +818,7 @@ async fn the_newest_entries_of_a_node_that_names_another_chain_are_not_believed(
     source.read(all()).next().await.unwrap().unwrap();
     net.set(0, wrong);
     let got = read(&source, all()).await;
-    let error = got.error.clone().map(|error| error.to_string()).unwrap_or_default();
-    assert!(error.contains("named another chain"), "{error}, down to {:?}", got.low());
+    has_named_another_chain(&got);
     assert!(got.chunks.is_empty(), "down to {:?}", got.low());
 }
 
@@ -829,8 +833,7 @@ async fn a_list_that_ends_at_a_node_that_names_another_chain_has_not_ended() {
     assert!(reader.next().await.unwrap().unwrap().low > 0);
     net.set(0, wrong);
     let got = drain(&mut reader).await;
-    let error = got.error.clone().map(|error| error.to_string()).unwrap_or_default();
-    assert!(error.contains("named another chain"), "{error}, down to {:?}", got.low());
+    has_named_another_chain(&got);
     assert!(reader.next().await.unwrap().is_none(), "nothing comes behind an error");
 }
 
