@@ -6,8 +6,8 @@ use blotter::decode::evm::{Account, Log, NativeFlows};
 use blotter::domain::Units;
 
 use crate::evm_decode::{
-    AAA, BBB, CCC, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, account, buy, call, case, log,
-    number, sell, swap, transfer, unwrap, weth, word,
+    AAA, BBB, CCC, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, account, buy, call, case,
+    entry_point, log, number, operation, sell, swap, transfer, unwrap, weth, word,
 };
 
 /// Argent's module, which relays transactions of its wallets.
@@ -211,6 +211,51 @@ fn a_refund_in_tokens_is_outside_of_what_was_sold() {
     let mut sold = sell().from(OTHER).to(argent());
     sold.tx.logs.extend([transfer(AAA, WALLET, OTHER, 9), executed(), refund(AAA, 9)]);
     sold.gives(&[('s', AAA, 500, Some(100))]);
+}
+
+/// A bundle, after its validation: an operation of another account and one of the wallet, in each
+/// order.
+fn bundled(validated: &[Log], others: &[Log], own: &[Log], sponsor: Account) -> [Case; 2] {
+    let begins = log(entry_point(), "BeforeExecution()", &[], &[]);
+    let others = [others, &[operation(OTHER, ZERO)]].concat();
+    let own = [own, &[operation(WALLET, sponsor)]].concat();
+    let (others, own) = (&others[..], &own[..]);
+    [[others, own], [own, others]].map(|[first, second]| {
+        let logs = [validated, std::slice::from_ref(&begins), first, second].concat();
+        case(logs).from(OTHER).to(entry_point())
+    })
+}
+
+#[test]
+fn what_other_accounts_of_a_bundle_do_is_not_the_wallets() {
+    // Another account adds to a position.
+    let signature = "IncreaseLiquidity(uint256,uint128,uint256,uint256)";
+    let grown = [log(POOL_2, signature, &[number(7)], &[1, 2, 3].map(number))];
+    for bought in bundled(&[], &grown, &buy().tx.logs, ZERO) {
+        let bought = bought.calls(&[call(WALLET, ROUTER, 100), call(ROUTER, weth(), 100)]);
+        bought.gives(&[('b', AAA, 500, Some(100))]);
+    }
+    // It swaps what the wallet only sent and received.
+    let swapped = swap(POOL, (AAA, 500, OTHER), (BBB, 70, OTHER));
+    let passed = [transfer(AAA, WALLET, POOL_2, 5), transfer(BBB, POOL_2, WALLET, 1)];
+    for sent in bundled(&[], &swapped, &passed, ZERO) {
+        sent.gives_none(None);
+    }
+}
+
+/// A sponsor's collector takes 9 of the token while operations are validated, and gives 4 back.
+#[test]
+fn what_a_sponsor_takes_before_a_bundle_runs_is_outside() {
+    let collector = [0x33; 20];
+    let validated = [transfer(AAA, WALLET, collector, 9)];
+    let mut own = sell().tx.logs;
+    let charged = log(POOL_2, "Charged(address,uint256)", &[word(AAA)], &[number(5)]);
+    own.extend([transfer(AAA, collector, WALLET, 4), charged]);
+    let others = [transfer(BBB, OTHER, POOL, 3)];
+    for sold in bundled(&validated, &others, &own, POOL_2) {
+        let sold = sold.calls(&[call(weth(), ROUTER, 100), call(ROUTER, WALLET, 100)]);
+        sold.gives(&[('s', AAA, 500, Some(100))]);
+    }
 }
 
 /// A Safe pays whom its owners name in the token that they choose, and its event states the amount.

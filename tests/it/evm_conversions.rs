@@ -391,6 +391,14 @@ fn a_token_that_only_wraps_what_was_exchanged_ends_a_route() {
         case(logs).calls(&[call(weth(), ROUTER, 100), call(ROUTER, WALLET, 100)])
     };
     bought(wsteth).gives(&[('b', wsteth, 430, Some(100))]);
+    for outer in [
+        "dcee70654261af21c44c093c300ed3bb97b78192",
+        "b45ad160634c528cc3d2926d9807104fa3157305",
+        "1202f5c7b4b9e47a1a484e8b270be34dbbc75055",
+        "9ba021b0a9b958b5e75ce9f6dff97c7ee52cb3e6",
+    ] {
+        bought(account(outer)).gives(&[('b', account(outer), 430, Some(100))]);
+    }
     sold(wsteth).gives(&[('s', wsteth, 430, Some(100))]);
     // sUSDS is a vault too, and its event says what came in or went out.
     let susds = account("a3931d71877c0e7a3148cb7eb4463524fec27fbd");
@@ -447,6 +455,36 @@ fn a_deposit_that_an_aggregator_calls_an_exchange_is_no_trade() {
     logs.extend(swap(POOL, (AAA, 100, kyber), (CCC, 500, WALLET)));
     let rows = [('s', WRAPPED_A, 100, None), ('b', CCC, 500, None)];
     traded(logs, WRAPPED_A, CCC).gives(&rows);
+}
+
+/// Aave's peg module states the dollars (`AAA`), the GHO (`BBB`) with the fee, and the fee in GHO.
+#[test]
+fn a_peg_module_that_states_both_amounts_is_part_of_the_trade() {
+    let said = |event: &str, stated: u64| {
+        let signature = format!("{event}(address,address,uint256,uint256,uint256)");
+        log(MODULE, &signature, &[word(ROUTER); 2], &[HELD, stated, 7].map(number))
+    };
+    let minted = |event: &str, who: Account| {
+        vec![
+            transfer(AAA, who, MODULE, HELD),
+            transfer(BBB, ZERO, who, MINTED),
+            said(event, MINTED + 7),
+        ]
+    };
+    let rows = [('s', CCC, 500, None), ('b', BBB, MINTED, None)];
+    case(bought(minted("SellAsset", ROUTER), MINTED)).gives(&rows);
+    case(bought(minted("SoldAsset", ROUTER), MINTED)).gives_none(Some(NoteKind::Liquidity));
+    // The wallet itself, without a market.
+    case(minted("SellAsset", WALLET)).to(MODULE).gives_none(None);
+    let mut sold = vec![
+        transfer(BBB, WALLET, ROUTER, BURNT),
+        transfer(BBB, ROUTER, MODULE, BURNT),
+        transfer(BBB, MODULE, ZERO, BURNT - 7),
+        transfer(AAA, MODULE, ROUTER, HELD),
+        said("BuyAsset", BURNT),
+    ];
+    sold.extend(swap(POOL, (AAA, HELD, ROUTER), (CCC, 500, WALLET)));
+    case(sold).gives(&[('s', BBB, BURNT, None), ('b', CCC, 500, None)]);
 }
 
 const USDS: Account = [0xd4; 20];

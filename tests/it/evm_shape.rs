@@ -194,11 +194,14 @@ fn other_dealings_with_accounts_in_no_table_are_no_trades() {
     migrated(new + 1_000_003).gives(&[('s', AAA, old, None), ('b', BBB, new + 1_000_003, None)]);
 }
 
-/// One account holds both assets of a loan at Fluid or Ajna, and one event states both amounts.
+/// One account holds both assets of a loan at Fluid, Ajna or Morpho, and one event states both
+/// amounts, of a loan that another account repays for its collateral too.
 #[test]
 fn a_loan_that_one_event_states_is_no_trade() {
     let operated = [word(WALLET), number(5), number(500), number(7), word(WALLET)];
     let drawn = [word(WALLET), number(7), number(500), number(9)];
+    let sides = [[3; 32], word(WALLET), word(POOL_2)];
+    let liquidated = [&sides[..], &[500, 9, 7, 0, 0].map(number)].concat();
     let loan = |signature: &str, words: &[Word]| {
         let logs = vec![transfer(AAA, WALLET, POOL, 500), transfer(BBB, POOL, WALLET, 7)];
         case([logs, vec![log(POOL, signature, &[], words)]].concat()).to(POOL)
@@ -206,9 +209,12 @@ fn a_loan_that_one_event_states_is_no_trade() {
     loan("LogOperate(address,uint256,int256,int256,address)", &operated).gives_none(None);
     loan("DrawDebt(address,uint256,uint256,uint256)", &drawn).gives_none(None);
     loan("RepayDebt(address,uint256,uint256,uint256)", &drawn).gives_none(None);
+    let of_collateral = "(bytes32,address,address,uint256,uint256,uint256,uint256,uint256)";
+    loan(&format!("Liquidate{of_collateral}"), &liquidated).gives_none(None);
     // Any other event of both amounts is an exchange.
     loan("Exchanged(address,uint256,int256,int256,address)", &operated).gives(&ROWS);
     loan("Exchanged(address,uint256,uint256,uint256)", &drawn).gives(&ROWS);
+    loan(&format!("Exchanged{of_collateral}"), &liquidated).gives(&ROWS);
 }
 
 /// A pool of the tables exchanges AAA for CCC; an account in no table CCC for BBB.

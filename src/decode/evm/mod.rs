@@ -2,8 +2,9 @@
 //!
 //! In this order:
 //!
-//! 1. [`ledger`] lists every movement of assets: token events, native coin by the value and the
-//!    inner calls as far as they are known, wraps. Mirrors repeat other contracts and are left out.
+//! 1. [`bundle`] leaves out what other accounts' operations logged next to the wallet's. [`ledger`]
+//!    lists every movement of assets: token events, native coin by the value and the inner calls as
+//!    far as they are known, wraps. Mirrors repeat other contracts and are left out.
 //! 2. [`scene`] finds the events and contracts of the tables, and which assets each exchanged:
 //!    those that it names, else those that the holder of its assets moved.
 //! 3. [`trade`] nets what the wallet gave and received per token; native coin, loose and wrapped,
@@ -15,6 +16,7 @@
 //!
 //! Amounts come from movements alone; events identify the trade and its venue.
 
+mod bundle;
 mod calldata;
 mod conversions;
 mod counterparties;
@@ -63,7 +65,7 @@ use super::Decoded;
 use crate::registry::{Chain, EvmTables};
 
 /// Raised whenever the same transaction may decode to other trades than before.
-pub const DECODER_VERSION: u16 = 19;
+pub const DECODER_VERSION: u16 = 20;
 
 /// Whether inner calls may matter: the tables have an event or the called contract; or another
 /// contract than the wrapped coin's own was called, and coin was wrapped or unwrapped, or this
@@ -96,6 +98,8 @@ pub fn decode(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transact
     if !tx.succeeded {
         return Decoded::default();
     }
+    let bundled = bundle::of_wallet((tables, chain), wallet, tx);
+    let tx = bundled.as_ref().unwrap_or(tx);
     let Some(ledger) = Ledger::read(tx, chain) else { return Decoded::default() };
     let scene = Scene::read(tables, chain, tx, &ledger, wallet);
     let own = side_legs::without_extras(&scene, Own::read(&scene));
