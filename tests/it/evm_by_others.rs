@@ -243,6 +243,25 @@ fn what_other_accounts_of_a_bundle_do_is_not_the_wallets() {
     }
 }
 
+#[test]
+fn what_a_smart_account_swaps_for_a_bridge_is_no_purchase_of_the_rest() {
+    let bridged = |away: u64| {
+        let mut logs = swap(POOL, (AAA, 500, WALLET), (BBB, 70, ROUTER));
+        logs.extend([
+            transfer(BBB, ROUTER, POOL_2, away),
+            transfer(BBB, ROUTER, WALLET, 70 - away),
+        ]);
+        logs.push(operation(WALLET, ZERO));
+        case(logs).from(OTHER).to(entry_point())
+    };
+    bridged(36).gives_none(Some(NoteKind::OneSided));
+    bridged(35).gives(&[('s', AAA, 500, None), ('b', BBB, 35, None)]);
+    // An account that does nothing itself: its order's filler may pay others by the same router.
+    let mut relayed = bridged(36);
+    relayed.tx.logs.pop();
+    relayed.gives(&[('s', AAA, 500, None), ('b', BBB, 34, None)]);
+}
+
 /// A sponsor's collector takes 9 of the token while operations are validated, and gives 4 back.
 #[test]
 fn what_a_sponsor_takes_before_a_bundle_runs_is_outside() {

@@ -8,7 +8,7 @@ use blotter::decode::evm::{Account, CoinRoute, CoinSale, CoinTo, Log, Terms, Wor
 use blotter::domain::Units;
 
 use crate::evm_decode::{
-    AAA, BBB, Case, OTHER, POOL, ROUTER, WALLET, account, case, log, number, swap, transfer,
+    AAA, BBB, Case, OTHER, POOL, ROUTER, WALLET, account, call, case, log, number, swap, transfer,
     unwrap, weth, word,
 };
 
@@ -50,6 +50,30 @@ fn sale(terms: &Terms, swaps: &[Log]) -> Case {
     let mut case = case(logs).to(universal_router()).unknown();
     case.tx.terms = *terms;
     case
+}
+
+/// Two tokens against coin of pools of one vault, which hold no wrapped coin.
+#[test]
+fn several_tokens_against_the_coin_of_one_vault_each_have_their_own_part() {
+    let hops = |sign: i64| {
+        let first = swapped(COIN_POOL, ROUTER, [-60 * sign, 500 * sign]);
+        [first, swapped(OTHER_POOL, ROUTER, [-40 * sign, 7 * sign])]
+    };
+    let sides =
+        |from: Account, to: Account| [transfer(AAA, from, to, 500), transfer(BBB, from, to, 7)];
+    let bought = case([hops(1), sides(manager(), WALLET)].concat()).value(100);
+    let bought = bought.calls(&[call(ROUTER, manager(), 100)]);
+    bought.gives(&[('b', AAA, 500, Some(60)), ('b', BBB, 7, Some(40))]);
+    let null = [('b', AAA, 500, None), ('b', BBB, 7, None)];
+    // With a fee in between, the parts do not add up to what the wallet gave.
+    bought.clone().value(101).gives(&null);
+    // Two pools state the amount of a token.
+    let mut again = bought;
+    again.tx.logs.push(swapped(OTHER_POOL, ROUTER, [-40, 7]));
+    again.gives(&null);
+    let sold = case([hops(-1), sides(WALLET, manager())].concat());
+    let sold = sold.calls(&[call(manager(), ROUTER, 100), call(ROUTER, WALLET, 100)]);
+    sold.gives(&[('s', AAA, 500, Some(60)), ('s', BBB, 7, Some(40))]);
 }
 
 fn sold(case: &Case, native: Option<u64>) {

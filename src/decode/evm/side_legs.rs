@@ -201,7 +201,7 @@ fn coin_moved(scene: &Scene<'_>, side: Side, sold: &[&Leg]) -> Option<Units> {
 /// Whether most of the exchange's output went on to others, through a bridge, as a payment or as
 /// liquidity, so that the wallet received only change.
 pub(super) fn went_on(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> bool {
-    if scene.tx.from != *scene.wallet || scene.fills() || own.exchanged.len() != legs.len() {
+    if !scene.acts() || scene.fills() || own.exchanged.len() != legs.len() {
         return false;
     }
     let mut bought = legs.iter().filter(|leg| leg.side == Side::Buy).peekable();
@@ -211,7 +211,8 @@ pub(super) fn went_on(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> bool {
         && match own.measure {
             Measure::None | Measure::Gave(_) | Measure::Unknown => has_bought,
             Measure::Got(units) => {
-                let is_known = scene.ledger.native_known;
+                // In another sender's call a router may pay coin to others, too.
+                let is_known = scene.ledger.native_known && scene.tx.from == *scene.wallet;
                 is_known && went(Asset::Native, units) && !others_sell(scene, legs)
             }
         }

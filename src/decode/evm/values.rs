@@ -7,6 +7,7 @@ use super::own::{Leg, Measure};
 use super::scene::{Scene, is_pool};
 use super::side_legs::{founds_pool, without_tax};
 use super::transaction::{Account, NativeFlows};
+use super::words::{absolute, units, words};
 use crate::decode::flow::Flow;
 use crate::decode::is_part;
 use crate::domain::{Side, Units};
@@ -100,8 +101,30 @@ fn parts(scene: &Scene<'_>, legs: &[Leg], (side, all): (Side, Measure)) -> Vec<O
 fn value_of_part(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
     through_native(scene, leg).or_else(|| {
         let untaxed = Leg { units: without_tax(scene, leg)?, ..*leg };
-        through_native(scene, &untaxed).or_else(|| direct_exchange(scene, &untaxed))
+        let directly = || direct_exchange(scene, &untaxed).or_else(|| by_deltas(scene, leg));
+        through_native(scene, &untaxed).or_else(directly)
     })
+}
+
+/// What a single pool of a vault took or gave for exactly a leg, as its event states with signs. It
+/// does not state which assets these were.
+fn by_deltas(scene: &Scene<'_>, leg: &Leg) -> Option<Units> {
+    let is_given = leg.side == Side::Buy;
+    let pools = scene.venues.iter().filter(|venue| is_pool(venue.event.kind));
+    let mut stated = pools.filter_map(|venue| {
+        let side = |at: usize| words(venue.log).nth(at).map(units);
+        let [one, other] = venue.event.deltas?;
+        let (one, other) = (side(one)?, side(other)?);
+        let fits = |(of_leg, paid): &(Units, Units)| {
+            of_leg.bit(255) != is_given
+                && paid.bit(255) == is_given
+                && absolute(*of_leg) == leg.units
+        };
+        let (_, paid) = [(one, other), (other, one)].into_iter().find(fits)?;
+        Some(absolute(paid)).filter(|paid| !paid.is_zero())
+    });
+    let only = stated.next()?;
+    stated.next().is_none().then_some(only)
 }
 
 /// The coin that the wallet exchanged directly with a token's pools, if that covers the whole leg.
