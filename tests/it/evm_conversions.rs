@@ -422,6 +422,39 @@ fn a_token_that_only_wraps_what_was_exchanged_ends_a_route() {
     case([own, others].concat()).gives_none(Some(NoteKind::Liquidity));
 }
 
+/// `stETH` is minted for coin, also for `wstETH`: an aggregator stakes at the end of a route.
+#[test]
+fn coin_that_a_route_stakes_behind_a_market_is_exchanged() {
+    let steth = account("ae7ab96520de3a18e5e111b5eaab095312d7fe84");
+    let wsteth = account("7f39c581f595b53c5cb19bd0b3f8da6c935e2ca0");
+    let staked = |made: &[Log]| {
+        let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, ROUTER));
+        logs.push(unwrap(ROUTER, 100));
+        logs.extend_from_slice(made);
+        case(logs).calls(&[call(weth(), ROUTER, 100), call(ROUTER, steth, 100)])
+    };
+    let minted =
+        |token: Account| [transfer(token, ZERO, ROUTER, 100), transfer(token, ROUTER, WALLET, 99)];
+    let rows = |token, units| [('s', AAA, 500, Some(100)), ('b', token, units, Some(100))];
+    staked(&minted(steth)).gives(&rows(steth, 99));
+    let within = [
+        transfer(steth, ZERO, wsteth, 100),
+        transfer(wsteth, ZERO, ROUTER, 85),
+        transfer(wsteth, ROUTER, WALLET, 85),
+    ];
+    staked(&within).gives(&rows(wsteth, 85));
+    // A token that is in no table.
+    staked(&minted(CCC)).gives_none(Some(NoteKind::Liquidity));
+    // Without a market, though through an aggregator.
+    let oneinch = account("111111125421ca6dc452d289314280a0f8842a65");
+    let alone = case(minted(steth).to_vec()).to(oneinch).value(100);
+    alone.calls(&[call(oneinch, steth, 100)]).gives_none(Some(NoteKind::Liquidity));
+    // The wallet wraps what it has next to a swap of another account's for coin.
+    let own = wrapped(wsteth, steth, (WALLET, WALLET), 500).to_vec();
+    let others = swap(POOL, (BBB, 9, OTHER), (weth(), 7, OTHER));
+    case([own, others].concat()).gives_none(Some(NoteKind::Liquidity));
+}
+
 /// The event of an aggregator names both tokens, also where it stakes, deposits or redeems one.
 #[test]
 fn a_deposit_that_an_aggregator_calls_an_exchange_is_no_trade() {

@@ -140,6 +140,12 @@ impl Conversion {
         }
     }
 
+    /// Whether an asset is the wrapped token of the conversion.
+    pub(super) fn is_of_outer(&self, asset: Asset) -> bool {
+        let [_, outer] = self.sides;
+        outer.asset == asset
+    }
+
     /// The assets of a wrapped token's conversion, unless the wallet converted for itself.
     pub(super) fn inner_and_outer(&self) -> Option<[Asset; 2]> {
         (!self.is_wallets).then_some(self.sides.map(|m| m.asset))

@@ -128,7 +128,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Whether an asset was exchanged through one or two conversions on the route to or from a
-    /// market, inside a wrapped token, or as what a token of the tables wraps.
+    /// market, inside a wrapped token, or as what a token of the tables wraps or is minted for.
     pub(super) fn is_converted(&self, asset: Asset) -> bool {
         let others = |of| {
             let on_route = self.conversions.iter().filter(|one| !one.is_wallets);
@@ -137,9 +137,20 @@ impl<'a> Scene<'a> {
         let twice = |by| others(by).any(|next| next != asset && self.swapped(next));
         let on_route = |by| self.swapped(by) || twice(by);
         let inside = || self.wrapped().any(|[inner, outer]| inner == asset && self.swapped(outer));
-        let wraps = |[inner, outer]: [Asset; 2]| outer == asset && self.swapped(inner);
+        let comes_in = |inner| self.swapped(inner) || self.is_staked(inner);
+        let wraps = |[inner, outer]: [Asset; 2]| outer == asset && comes_in(inner);
         let around = || self.is_wrapper(asset) && self.wrapped().any(wraps);
-        others(asset).any(on_route) || inside() || around()
+        others(asset).any(on_route) || inside() || around() || self.is_staked(asset)
+    }
+
+    /// Whether a token of the tables was minted for coin, of which a venue exchanged some.
+    fn is_staked(&self, asset: Asset) -> bool {
+        let mut coin = [Asset::Native, Asset::Token(self.ledger.wrapped)].into_iter();
+        let is_minted = |m: &Move| m.asset == asset && m.from == ZERO;
+        self.is_wrapper(asset)
+            && coin.any(|coin| self.swapped(coin))
+            && self.ledger.moves.iter().any(is_minted)
+            && !self.wrappers.iter().any(|one| one.is_of_outer(asset))
     }
 
     /// Whether an asset was wrapped or unwrapped, or became or was a share, by such a conversion.
