@@ -27,15 +27,16 @@ pub(super) fn of_wallet(
         match log.topics.as_slice() {
             [BEFORE_EXECUTION] if runs(&log.address) => running = Some((log.address, at + 1)),
             [USER_OPERATION, _, actor, _] => {
-                let Some((_, start)) = running.filter(|(by, _)| *by == log.address) else {
+                let Some((by, start)) = running.filter(|(by, _)| *by == log.address) else {
                     continue;
                 };
+                let end = at + 1;
                 if address(actor).as_ref() == Some(wallet) {
                     acts = true;
                 } else {
-                    others.push(start..at + 1);
+                    others.push(start..end);
                 }
-                running = Some((log.address, at + 1));
+                running = Some((by, end));
             }
             _ => {}
         }
