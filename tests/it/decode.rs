@@ -1057,3 +1057,39 @@ fn what_a_gas_sponsor_takes_is_no_part_of_the_trade() {
         check(&swap(to), "w", &rows);
     }
 }
+
+/// Within the swap's own call the same holds for a small part of either token, outside of venues.
+#[test]
+fn what_a_gas_sponsor_takes_within_the_swap_is_no_part_of_it() {
+    let swap = |height: u8, (from, to): (&str, &str), taken: u64| {
+        let mut tx = Tx::new("sponsor");
+        tx.signers = 2;
+        tx.lamports("w", 1_000_000);
+        tx.account("w usdc", "USDC", "w", 2_000).account("p usdc", "USDC", "p", 0);
+        tx.account("w wif", "WIF", "w", 0).account("p wif", "WIF", "p", 500);
+        tx.account("s usdc", "USDC", "sponsor", 0).account("s wif", "WIF", "sponsor", 0);
+        tx.account("x usdc", "USDC", "x", 0);
+        tx.call(JUPITER, &["w usdc", "w wif", "w", "p", from, to], &[1]);
+        tx.inner(2, RAYDIUM, &["w usdc", "p usdc", "p wif", "w wif", "w", "p"], &[9]);
+        tx.transfer(3, "w usdc", "p usdc", "w", 1_000).transfer(3, "p wif", "w wif", "p", 70);
+        tx.transfer(height, from, to, "w", taken);
+        tx
+    };
+    let (usdc, wif) = (("w usdc", "s usdc"), ("w wif", "s wif"));
+    let cases = [
+        (2, usdc, 9, 1_000, 70),
+        (2, wif, 7, 1_000, 70),
+        // More than a tenth, a venue's own fee, and another account's.
+        (2, usdc, 900, 1_900, 70),
+        (2, wif, 8, 1_000, 62),
+        (3, usdc, 9, 1_009, 70),
+        (2, ("w usdc", "x usdc"), 9, 1_009, 70),
+    ];
+    for (height, ends, taken, sold, bought) in cases {
+        let rows = [
+            (Side::Sell, "USDC", sold, None, "Raydium AMM v4"),
+            (Side::Buy, "WIF", bought, None, "Raydium AMM v4"),
+        ];
+        check(&swap(height, ends, taken), "w", &rows);
+    }
+}

@@ -64,7 +64,7 @@ use super::{Decoded, Note, NoteKind};
 use crate::registry::{ProgramKind, Registry};
 
 /// Raised whenever the same transaction may decode to other trades than before.
-pub const DECODER_VERSION: u16 = 19;
+pub const DECODER_VERSION: u16 = 20;
 
 const SYSTEM_PROGRAM: AccountKey = [0; 32];
 const TOKEN_PROGRAM: AccountKey = address("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
@@ -429,13 +429,5 @@ fn is_platform_fee(
     let small = amount.saturating_mul(PLATFORM_FEE_PART_MIN) <= swap.net.get(flow.asset).abs();
     let sent = ledger.is_own(flow.from) && !ledger.is_own(flow.to);
     let counts = (same && (small || known.is_none())) || (group.len() == 1 && small);
-    led && sent && counts && !pays_sponsor(scene, ledger, flow)
-}
-
-/// Whether a transfer goes to the account that paid the network's fee for the wallet.
-fn pays_sponsor(scene: &Scene<'_>, ledger: &Ledger, flow: &Flow) -> bool {
-    // The first key pays the fee.
-    let Some(payer) = scene.tx.key(0).filter(|_| ledger.wallet != Some(0)) else { return false };
-    let to = scene.tx.tokens.iter().find(|token| Some(token.account) == flow.to);
-    to.is_some_and(|to| [to.owner_before, to.owner_after].contains(&Some(*payer)))
+    led && sent && counts && !scene.pays_sponsor(ledger, flow)
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::PLATFORM_FEE_PART_MIN;
 use super::action::Action;
 use super::balances::{ACCOUNT_OVERHEAD, Asset, Flow, Ledger, Means};
 use super::scene::Scene;
@@ -158,6 +159,7 @@ impl Scene<'_> {
             Means::Pay if is_for_room(ledger, flow) => beyond_rent(ledger, flow, out),
             Means::Pay if out && self.is_side_payment(ledger, flow) => 0,
             Means::Transfer if out && self.is_wrapped_fee(ledger, flow) => 0,
+            Means::Transfer if out && self.is_sponsors_fee(ledger, flow) => 0,
             Means::Pay | Means::Transfer | Means::Mint | Means::Burn => amount,
             Means::Close { rent } => amount - i128::from(rent),
         }
@@ -230,6 +232,38 @@ impl Scene<'_> {
         sent.saturating_mul(2) <= traded
             && !crossing().any(is_given)
             && !self.passes_on(ledger, flow.instruction, to)
+    }
+
+    /// Whether a transfer goes to the account that paid the network's fee for the wallet.
+    pub(super) fn pays_sponsor(&self, ledger: &Ledger, flow: &Flow) -> bool {
+        // The first key pays the fee.
+        let payer = self.tx.key(0).filter(|_| ledger.wallet != Some(0));
+        let Some(payer) = payer else { return false };
+        let to = self.tx.tokens.iter().find(|token| Some(token.account) == flow.to);
+        to.is_some_and(|to| [to.owner_before, to.owner_after].contains(&Some(*payer)))
+    }
+
+    /// Whether what the wallet gives within a swap's instructions is its gas sponsor's fee: outside
+    /// of venues and small. A market maker that pays for the transaction takes most of what is sold.
+    fn is_sponsors_fee(&self, ledger: &Ledger, flow: &Flow) -> bool {
+        let at = flow.instruction;
+        let in_venue = || self.leaf(at).is_some() || self.unlisted(at).is_some();
+        if !self.pays_sponsor(ledger, flow) || in_venue() {
+            return false;
+        }
+        let group = self.groups.iter().find(|group| group.contains(&at));
+        let (mut gave, mut got) = (0_i128, 0_i128);
+        let of_asset = ledger.flows.iter().filter(|other| {
+            other.asset == flow.asset && group.is_some_and(|it| it.contains(&other.instruction))
+        });
+        for other in of_asset {
+            match (ledger.is_own(other.from), ledger.is_own(other.to)) {
+                (true, false) => gave += i128::from(other.amount),
+                (false, true) => got += i128::from(other.received),
+                (true, true) | (false, false) => {}
+            }
+        }
+        i128::from(flow.amount).saturating_mul(PLATFORM_FEE_PART_MIN) <= gave.max(got)
     }
 
     /// Whether a step of an aggregator's route stakes what is paid in this instruction: it mints
