@@ -1093,3 +1093,46 @@ fn what_a_gas_sponsor_takes_within_the_swap_is_no_part_of_it() {
         check(&swap(height, ends, taken), "w", &rows);
     }
 }
+
+/// A bot's call in which "m" pays the other signer "s", and accounts of both for a new token.
+fn bundle() -> Tx {
+    let mut tx = Tx::new("m");
+    tx.lamports("s", 5_000_000_000).signers = 2;
+    tx.account("m new", "NEW", "m", 0).account("s new", "NEW", "s", 0);
+    tx.account("c new", "NEW", "curve", 1_000);
+    tx.call("bot", &["m", "s", "curve"], &[1]);
+    tx
+}
+
+fn buys(tx: &mut Tx, (who, to): (&str, &str), units: u64, lamports: u64) {
+    tx.inner(2, PUMP, &[who, "curve", to, "c new"], &[1]);
+    tx.transfer(3, "c new", to, "curve", units).pay(3, who, "curve", lamports);
+}
+
+/// What one wallet of a bundle gives another for its purchase is no price of its own, and no
+/// proceeds of the other's.
+#[test]
+fn each_wallet_of_a_bundle_has_its_own_purchase() {
+    let mut tx = bundle();
+    tx.pay(2, "m", "s", 1_000_000_000);
+    buys(&mut tx, ("m", "m new"), 300, 500_000_000);
+    buys(&mut tx, ("s", "s new"), 200, 990_000_000);
+    check(&tx, "m", &[(Side::Buy, "NEW", 300, Some(500_000_000), "Pump.fun")]);
+    check(&tx, "s", &[(Side::Buy, "NEW", 200, Some(990_000_000), "Pump.fun")]);
+    // A signer that hands over what it bought has bought for the wallet.
+    let mut tx = bundle();
+    tx.pay(2, "m", "s", 990_000_000);
+    buys(&mut tx, ("s", "s new"), 200, 990_000_000);
+    tx.transfer(2, "s new", "m new", "s", 200);
+    check(&tx, "m", &[(Side::Buy, "NEW", 200, Some(990_000_000), "Pump.fun")]);
+    // One that keeps a venue's coin pays the wallet the price of its sale.
+    let mut tx = Tx::new("m");
+    tx.lamports("s", 5_000_000_000).signers = 2;
+    tx.account("s new", "NEW", "s", 50).account("p new", "NEW", "p", 0);
+    tx.account("m sol", WSOL, "m", 0).account("p sol", WSOL, "p", 9_000_000_000);
+    tx.call("bot", &["m", "s", "p"], &[1]);
+    tx.inner(2, RAYDIUM, &["s new", "p new", "p sol", "m sol", "s", "p"], &[9]);
+    tx.transfer(3, "s new", "p new", "s", 50).transfer(3, "p sol", "m sol", "p", 710_000_000);
+    tx.pay(2, "m", "s", 700_000_000);
+    check(&tx, "s", &[(Side::Sell, "NEW", 50, Some(700_000_000), "Raydium AMM v4")]);
+}

@@ -41,6 +41,7 @@ mod raw_error;
 mod route;
 mod rows;
 mod scene;
+mod signers;
 mod swaps;
 mod transaction;
 mod wire;

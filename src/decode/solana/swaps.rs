@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::PLATFORM_FEE_PART_MIN;
 use super::action::Action;
 use super::balances::{ACCOUNT_OVERHEAD, Asset, Flow, Ledger, Means};
 use super::scene::Scene;
@@ -158,6 +157,7 @@ impl Scene<'_> {
             Means::Create => beyond_rent(ledger, flow, out),
             Means::Pay if is_for_room(ledger, flow) => beyond_rent(ledger, flow, out),
             Means::Pay if out && self.is_side_payment(ledger, flow) => 0,
+            Means::Pay if !out && self.is_funding(ledger, flow) => 0,
             Means::Transfer if out && self.is_wrapped_fee(ledger, flow) => 0,
             Means::Transfer if out && self.is_sponsors_fee(ledger, flow) => 0,
             Means::Pay | Means::Transfer | Means::Mint | Means::Burn => amount,
@@ -200,12 +200,8 @@ impl Scene<'_> {
     /// router, nor from a call outside of venues that took nothing, nor at a venue of the receiver.
     fn is_wrapped_fee(&self, ledger: &Ledger, flow: &Flow) -> bool {
         let frame = self.parent(flow);
-        let is_bot = |frame: usize| match self.kind(frame) {
-            Some(kind) => kind == ProgramKind::Router,
-            // What another program calls may be a venue.
-            None => self.instruction(frame).is_some_and(|call| call.parent.is_none()),
-        };
-        let is_native = flow.asset == Asset::Native && frame.is_some_and(is_bot);
+        let is_native =
+            flow.asset == Asset::Native && frame.is_some_and(|frame| self.is_bots(frame));
         let Some(to) = flow.to.filter(|_| is_native) else { return false };
         let Some(group) = self.groups.iter().find(|group| group.contains(&flow.instruction)) else {
             return false;
@@ -234,36 +230,13 @@ impl Scene<'_> {
             && !self.passes_on(ledger, flow.instruction, to)
     }
 
-    /// Whether a transfer goes to the account that paid the network's fee for the wallet.
-    pub(super) fn pays_sponsor(&self, ledger: &Ledger, flow: &Flow) -> bool {
-        // The first key pays the fee.
-        let payer = self.tx.key(0).filter(|_| ledger.wallet != Some(0));
-        let Some(payer) = payer else { return false };
-        let to = self.tx.tokens.iter().find(|token| Some(token.account) == flow.to);
-        to.is_some_and(|to| [to.owner_before, to.owner_after].contains(&Some(*payer)))
-    }
-
-    /// Whether what the wallet gives within a swap's instructions is its gas sponsor's fee: outside
-    /// of venues and small. A market maker that pays for the transaction takes most of what is sold.
-    fn is_sponsors_fee(&self, ledger: &Ledger, flow: &Flow) -> bool {
-        let at = flow.instruction;
-        let in_venue = || self.leaf(at).is_some() || self.unlisted(at).is_some();
-        if !self.pays_sponsor(ledger, flow) || in_venue() {
-            return false;
+    /// Whether a call is that of a bot's router, in a table or not.
+    pub(super) fn is_bots(&self, frame: usize) -> bool {
+        match self.kind(frame) {
+            Some(kind) => kind == ProgramKind::Router,
+            // What another program calls may be a venue.
+            None => self.instruction(frame).is_some_and(|call| call.parent.is_none()),
         }
-        let group = self.groups.iter().find(|group| group.contains(&at));
-        let (mut gave, mut got) = (0_i128, 0_i128);
-        let of_asset = ledger.flows.iter().filter(|other| {
-            other.asset == flow.asset && group.is_some_and(|it| it.contains(&other.instruction))
-        });
-        for other in of_asset {
-            match (ledger.is_own(other.from), ledger.is_own(other.to)) {
-                (true, false) => gave += i128::from(other.amount),
-                (false, true) => got += i128::from(other.received),
-                (true, true) | (false, false) => {}
-            }
-        }
-        i128::from(flow.amount).saturating_mul(PLATFORM_FEE_PART_MIN) <= gave.max(got)
     }
 
     /// Whether a step of an aggregator's route stakes what is paid in this instruction: it mints
@@ -285,6 +258,9 @@ impl Scene<'_> {
         let (mut reached, mut next) = (vec![account], 0);
         while let Some(from) = reached.get(next).copied() {
             next += 1;
+            if self.buys_for_itself(ledger, from) {
+                continue;
+            }
             let spends = |flow: &&Flow| {
                 let pays = flow.asset == Asset::Native && flow.from == Some(from);
                 pays && flow.amount > 0 && !is_bare_rent(ledger, flow)
@@ -393,7 +369,7 @@ impl Scene<'_> {
         inside.any(|flow| flow.asset != Asset::Native && ledger.is_own(flow.from))
     }
 
-    fn parent(&self, flow: &Flow) -> Option<usize> {
+    pub(super) fn parent(&self, flow: &Flow) -> Option<usize> {
         self.instruction(flow.instruction).and_then(|instruction| instruction.parent)
     }
 

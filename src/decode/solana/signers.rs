@@ -1,0 +1,84 @@
+//! What other signers take or give that is no part of the wallet's swaps: a gas sponsor its fee, and
+//! wallets that trade in the same instructions the lamports for one another's purchases.
+
+use super::PLATFORM_FEE_PART_MIN;
+use super::balances::{Asset, Flow, Ledger};
+use super::scene::Scene;
+use super::transaction::TokenAccount;
+
+impl Scene<'_> {
+    /// Whether a transfer goes to the account that paid the network's fee for the wallet.
+    pub(super) fn pays_sponsor(&self, ledger: &Ledger, flow: &Flow) -> bool {
+        // The first key pays the fee.
+        let payer = self.tx.key(0).filter(|_| ledger.wallet != Some(0));
+        let Some(payer) = payer else { return false };
+        let to = self.tx.tokens.iter().find(|token| Some(token.account) == flow.to);
+        to.is_some_and(|to| [to.owner_before, to.owner_after].contains(&Some(*payer)))
+    }
+
+    /// Whether what the wallet gives within a swap's instructions is its gas sponsor's fee: outside
+    /// of venues and small. A market maker that pays for the transaction takes most of what is sold.
+    pub(super) fn is_sponsors_fee(&self, ledger: &Ledger, flow: &Flow) -> bool {
+        let at = flow.instruction;
+        let in_venue = || self.leaf(at).is_some() || self.unlisted(at).is_some();
+        if !self.pays_sponsor(ledger, flow) || in_venue() {
+            return false;
+        }
+        let (mut gave, mut got) = (0_i128, 0_i128);
+        for other in self.beside(ledger, at).filter(|other| other.asset == flow.asset) {
+            match (ledger.is_own(other.from), ledger.is_own(other.to)) {
+                (true, false) => gave += i128::from(other.amount),
+                (false, true) => got += i128::from(other.received),
+                (true, true) | (false, false) => {}
+            }
+        }
+        i128::from(flow.amount).saturating_mul(PLATFORM_FEE_PART_MIN) <= gave.max(got)
+    }
+
+    /// Whether an account that is not the wallet's signs, and keeps tokens that a venue gave it: the
+    /// lamports that it pays there are for its own trade.
+    pub(super) fn buys_for_itself(&self, ledger: &Ledger, account: u8) -> bool {
+        if !self.signs(ledger, account) {
+            return false;
+        }
+        let key = self.tx.key(account).copied();
+        let kept = |to: u8| {
+            let grows = |token: &TokenAccount| {
+                token.account == to && token.owner_after == key && token.after > token.before
+            };
+            self.tx.tokens.iter().any(grows)
+        };
+        ledger.flows.iter().any(|flow| {
+            let is_token = matches!(flow.asset, Asset::Token(_));
+            is_token && self.leaf(flow.instruction).is_some() && flow.to.is_some_and(kept)
+        })
+    }
+
+    /// Whether lamports that a bot's router has another signer pay to the wallet are what it buys
+    /// with in the same instructions, not proceeds.
+    pub(super) fn is_funding(&self, ledger: &Ledger, flow: &Flow) -> bool {
+        let at = flow.instruction;
+        let funds = flow.from.is_some_and(|from| self.signs(ledger, from));
+        let is_bots = self.parent(flow).is_some_and(|frame| self.is_bots(frame));
+        if !funds || !is_bots || self.leaf(at).is_some() {
+            return false;
+        }
+        let at_venue =
+            || self.beside(ledger, at).filter(|one| self.leaf(one.instruction).is_some());
+        let pays = |one: &Flow| one.asset == Asset::Native && ledger.is_own(one.from);
+        let buys = |one: &Flow| one.asset != Asset::Native && ledger.is_own(one.to);
+        let sells = |one: &Flow| one.asset != Asset::Native && ledger.is_own(one.from);
+        at_venue().any(pays) && at_venue().any(buys) && !at_venue().any(sells)
+    }
+
+    fn signs(&self, ledger: &Ledger, account: u8) -> bool {
+        usize::from(account) < self.tx.signers && !ledger.is_own(Some(account))
+    }
+
+    /// The movements in the group of an instruction.
+    fn beside<'l>(&self, ledger: &'l Ledger, at: usize) -> impl Iterator<Item = &'l Flow> {
+        let group = self.groups.iter().find(|group| group.contains(&at)).cloned();
+        let group = group.unwrap_or_default();
+        ledger.flows.iter().filter(move |flow| group.contains(&flow.instruction))
+    }
+}
