@@ -1136,3 +1136,28 @@ fn each_wallet_of_a_bundle_has_its_own_purchase() {
     tx.pay(2, "m", "s", 700_000_000);
     check(&tx, "s", &[(Side::Sell, "NEW", 50, Some(700_000_000), "Raydium AMM v4")]);
 }
+
+/// A swap within a bridge's call: where most of the bought token goes on, the rest is no trade.
+#[test]
+fn a_token_that_mostly_goes_on_is_no_trade() {
+    let swap = |sent_on: u64| {
+        let mut tx = Tx::new("w");
+        tx.account("w usdc", "USDC", "w", 1_000).account("p usdc", "USDC", "p", 0);
+        tx.account("w wif", "WIF", "w", 5).account("p wif", "WIF", "p", 500);
+        tx.account("x wif", "WIF", "x", 0);
+        tx.call("bridge", &["w usdc", "w wif", "x wif", "w"], &[1]);
+        tx.inner(2, JUPITER, &["w usdc", "w wif", "w", "p"], &[1]);
+        tx.inner(3, RAYDIUM, &["w usdc", "p usdc", "p wif", "w wif", "w", "p"], &[9]);
+        tx.transfer(4, "w usdc", "p usdc", "w", 1_000).transfer(4, "p wif", "w wif", "p", 100);
+        tx.transfer(2, "w wif", "x wif", "w", sent_on);
+        tx
+    };
+    for sent_on in [51, 99] {
+        check_none(&swap(sent_on), "w", Some(NoteKind::OneSided));
+    }
+    let rows = [
+        (Side::Sell, "USDC", 1_000, None, "Raydium AMM v4"),
+        (Side::Buy, "WIF", 50, None, "Raydium AMM v4"),
+    ];
+    check(&swap(50), "w", &rows);
+}

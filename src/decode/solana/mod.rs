@@ -8,13 +8,14 @@
 //! 3. Each outer instruction with all of its calls is a group; so is each that a smart account
 //!    executes. In groups that run a venue, the movements between the wallet and others are netted
 //!    per asset ([`swaps`]). Not counted: rent of others' accounts, relay tips, lamports that a
-//!    router sends elsewhere (a bot's router: wrapped SOL too), and the supply that a creator hands
-//!    to a curve to launch a token. Fees inside a venue count.
+//!    router sends elsewhere (a bot's router: wrapped SOL too), what other signers take or give
+//!    apart from the swap ([`signers`]), and the supply that a creator hands to a curve to launch a
+//!    token. Fees inside a venue count.
 //! 4. A group that gave one asset and received another is a swap, unless a pool's shares were
-//!    minted or burnt, liquidity moved, or an aggregator sent most of the proceeds on to another
-//!    account. A conversion that reverses what swaps exchanged cancels them. Groups that are not a
-//!    swap by themselves are merged if they belong to one order book, which takes and settles in
-//!    two calls, or to one router that takes in one call and swaps in the next.
+//!    minted or burnt, liquidity moved, or most of the proceeds were sent on to another account. A
+//!    conversion that reverses what swaps exchanged cancels them. Groups that are not a swap by
+//!    themselves are merged if they belong to one order book, which takes and settles in two calls,
+//!    or to one router that takes in one call and swaps in the next.
 //! 5. Lamports that a program gave without an instruction (a curve's price) are assigned to the
 //!    group whose calls were given the paying accounts. If the wallet is a curve's own account, what
 //!    it paid so is assigned to the groups in which it got tokens.
@@ -377,12 +378,13 @@ fn reported(scene: &Scene<'_>, ranges: &[Range<usize>], wallet: &AccountKey) -> 
 fn rejection_note(scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) -> Option<Note> {
     let (net, ranges) = (&swap.net, &swap.ranges);
     let own_call = |range: &Range<usize>| scene.kind(range.start) == Some(ProgramKind::OrderBook);
+    let little = || scene.keeps_little(ledger, net, ranges);
     let (kind, detail) = match (net.gains(), net.losses()) {
         (false, false) => return None,
         _ if net.shares => (NoteKind::Liquidity, "a pool's shares were minted or burnt"),
         (true, false) => (NoteKind::OneSided, "a venue ran and the wallet only got"),
         (false, true) => (NoteKind::OneSided, "a venue ran and the wallet only gave"),
-        (true, true) if scene.sends_on(ledger, net, ranges) => {
+        (true, true) if scene.sends_on(ledger, net, ranges) || little() => {
             (NoteKind::OneSided, "most of what the swap gave went on to another account")
         }
         (true, true) if ranges.iter().all(|range| scene.converts(range)) => {

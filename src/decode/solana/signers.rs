@@ -1,5 +1,5 @@
-//! What other signers take or give that is no part of the wallet's swaps: a gas sponsor its fee, and
-//! wallets that trade in the same instructions the lamports for one another's purchases.
+//! What other signers take or give that is no part of the wallet's swaps: a gas sponsor its fee,
+//! and wallets that trade in the same instructions the lamports for one another's purchases.
 
 use super::PLATFORM_FEE_PART_MIN;
 use super::balances::{Asset, Flow, Ledger};
@@ -16,8 +16,8 @@ impl Scene<'_> {
         to.is_some_and(|to| [to.owner_before, to.owner_after].contains(&Some(*payer)))
     }
 
-    /// Whether what the wallet gives within a swap's instructions is its gas sponsor's fee: outside
-    /// of venues and small. A market maker that pays for the transaction takes most of what is sold.
+    /// Whether what the wallet gives within a swap's instructions is its gas sponsor's fee: small,
+    /// and outside of venues. A market maker that pays for the transaction takes most of a token.
     pub(super) fn is_sponsors_fee(&self, ledger: &Ledger, flow: &Flow) -> bool {
         let at = flow.instruction;
         let in_venue = || self.leaf(at).is_some() || self.unlisted(at).is_some();
@@ -25,7 +25,7 @@ impl Scene<'_> {
             return false;
         }
         let (mut gave, mut got) = (0_i128, 0_i128);
-        for other in self.beside(ledger, at).filter(|other| other.asset == flow.asset) {
+        for other in self.movements_with(ledger, at).filter(|other| other.asset == flow.asset) {
             match (ledger.is_own(other.from), ledger.is_own(other.to)) {
                 (true, false) => gave += i128::from(other.amount),
                 (false, true) => got += i128::from(other.received),
@@ -35,8 +35,8 @@ impl Scene<'_> {
         i128::from(flow.amount).saturating_mul(PLATFORM_FEE_PART_MIN) <= gave.max(got)
     }
 
-    /// Whether an account that is not the wallet's signs, and keeps tokens that a venue gave it: the
-    /// lamports that it pays there are for its own trade.
+    /// Whether an account that is not the wallet's signs, and keeps tokens that a venue gave it:
+    /// the lamports that it pays there are for its own trade.
     pub(super) fn buys_for_itself(&self, ledger: &Ledger, account: u8) -> bool {
         if !self.signs(ledger, account) {
             return false;
@@ -64,7 +64,7 @@ impl Scene<'_> {
             return false;
         }
         let at_venue =
-            || self.beside(ledger, at).filter(|one| self.leaf(one.instruction).is_some());
+            || self.movements_with(ledger, at).filter(|one| self.leaf(one.instruction).is_some());
         let pays = |one: &Flow| one.asset == Asset::Native && ledger.is_own(one.from);
         let buys = |one: &Flow| one.asset != Asset::Native && ledger.is_own(one.to);
         let sells = |one: &Flow| one.asset != Asset::Native && ledger.is_own(one.from);
@@ -75,8 +75,8 @@ impl Scene<'_> {
         usize::from(account) < self.tx.signers && !ledger.is_own(Some(account))
     }
 
-    /// The movements in the group of an instruction.
-    fn beside<'l>(&self, ledger: &'l Ledger, at: usize) -> impl Iterator<Item = &'l Flow> {
+    /// All movements in the group of an instruction.
+    fn movements_with<'l>(&self, ledger: &'l Ledger, at: usize) -> impl Iterator<Item = &'l Flow> {
         let group = self.groups.iter().find(|group| group.contains(&at)).cloned();
         let group = group.unwrap_or_default();
         ledger.flows.iter().filter(move |flow| group.contains(&flow.instruction))

@@ -317,6 +317,27 @@ impl Scene<'_> {
         net.native > 0 && sent.saturating_sub(lent).saturating_mul(2) > net.native
     }
 
+    /// Whether the wallet keeps less than half of what venues gave it of the only token that it
+    /// got: most of it went on to others, such as a bridge or a payment.
+    pub(super) fn keeps_little(&self, ledger: &Ledger, net: &Net, ranges: &[Range<usize>]) -> bool {
+        let mut got = net.assets().filter(|(_, sum)| *sum > 0);
+        let (Some((asset, kept)), None) = (got.next(), got.next()) else { return false };
+        let of_venue = |flow: &&Flow| {
+            let at = flow.instruction;
+            let in_venue = || self.leaf(at).is_some() || self.unlisted(at).is_some();
+            let is_inside = ranges.iter().any(|range| range.contains(&at));
+            flow.asset == asset && is_inside && in_venue() && !self.moves_liquidity(at)
+        };
+        let given = ledger.flows.iter().filter(of_venue).map(|flow| {
+            match (ledger.is_own(flow.from), ledger.is_own(flow.to)) {
+                (true, false) => -i128::from(flow.amount),
+                (false, true) => i128::from(flow.received),
+                (true, true) | (false, false) => 0,
+            }
+        });
+        asset != Asset::Native && kept.saturating_mul(2) < given.sum::<i128>()
+    }
+
     /// Whether lamports pay an account's rent.
     fn is_rent(&self, ledger: &Ledger, flow: &Flow, to: u8) -> bool {
         if is_for_room(ledger, flow) {
