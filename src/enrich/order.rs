@@ -68,14 +68,10 @@ pub(super) fn set_positions(txs: &mut [DecodedTx], positions: &Positions) {
 }
 
 /// Whether no other transaction of its block is stored: a second read may bring one of several.
-async fn is_alone(
-    lookups: &Lookups<'_>,
-    id: WalletId,
-    one: &DecodedTx,
-) -> Result<bool, StoreError> {
+async fn is_alone(lookups: &Lookups<'_>, id: WalletId, tx: &DecodedTx) -> Result<bool, StoreError> {
     let view = lookups.enricher.store.view()?;
-    let rows = view.rows_between(id, one.time, one.time, BLOCK_ROWS_MAX).await?;
-    let is_other = |key: &TradeKey| key.height == one.height && key.tx != one.id;
+    let rows = view.rows_between(id, tx.time, tx.time, BLOCK_ROWS_MAX).await?;
+    let is_other = |key: &TradeKey| key.height == tx.height && key.tx != tx.id;
     Ok(!rows.bare().iter().any(|row| is_other(&row.key)))
 }
 

@@ -14,6 +14,7 @@ use crate::rpc::UpstreamError;
 use crate::store::{KeptCandle, PriceRecord, StoreError};
 
 pub(super) type PriceAnswer = Result<Vec<Option<Price>>, UpstreamError>;
+type LearnedPrices = Result<Vec<LearnedPrice>, StoreError>;
 
 /// The price sources of a chain after its reference pools.
 pub(super) trait Quoting: Sync {
@@ -23,7 +24,7 @@ pub(super) trait Quoting: Sync {
         &self,
         from: UnixSeconds,
         to: UnixSeconds,
-    ) -> impl Future<Output = Result<Vec<LearnedPrice>, StoreError>> + Send;
+    ) -> impl Future<Output = LearnedPrices> + Send;
     fn now(&self) -> UnixSeconds;
     /// Earlier answers of the candle source.
     fn kept_candle(
@@ -217,11 +218,7 @@ impl Quoting for Lookups<'_> {
         Some(candles.prices(&self.chain.slug, at, self.lane).await)
     }
 
-    async fn learned(
-        &self,
-        from: UnixSeconds,
-        to: UnixSeconds,
-    ) -> Result<Vec<LearnedPrice>, StoreError> {
+    async fn learned(&self, from: UnixSeconds, to: UnixSeconds) -> LearnedPrices {
         self.enricher.store.view()?.learned_prices(self.chain.id, from, to).await
     }
 
@@ -287,11 +284,7 @@ mod tests {
             }
         }
 
-        async fn learned(
-            &self,
-            from: UnixSeconds,
-            to: UnixSeconds,
-        ) -> Result<Vec<LearnedPrice>, StoreError> {
+        async fn learned(&self, from: UnixSeconds, to: UnixSeconds) -> LearnedPrices {
             assert_eq!((from.0, to.0), (AT.time.0 - 300, AT.time.0 + 300));
             self.asked.lock().unwrap().push("learned");
             let price = |(price, tag): (&u128, u64)| LearnedPrice {

@@ -197,14 +197,10 @@ fn far_apart(a: Units, b: Units) -> bool {
 
 /// The price that a transaction implies: of its one stablecoin, where native coin was exchanged for
 /// it and nothing else moved.
-pub(super) fn teaches(
-    coins: &Coins<'_>,
-    rows: &[Trade],
-    side_payment: Units,
-) -> Option<LearnedPrice> {
+pub(super) fn teaches(coins: &Coins<'_>, rows: &[Trade], paid: Units) -> Option<LearnedPrice> {
     let mut stable = rows.iter().filter(|row| coins.is_stable(&row.mint));
     let row = stable.next().filter(|row| row.valued.is_of_transaction())?;
-    if stable.next().is_some() || row.native.is_none_or(|native| is_part(side_payment, native)) {
+    if stable.next().is_some() || row.native.is_none_or(|native| is_part(paid, native)) {
         return None;
     }
     Some(LearnedPrice { time: row.key.time, price: coins.price(row)?, tag: tag(&row.key.tx) })

@@ -84,11 +84,8 @@ impl Pool {
     }
 }
 
-fn classify_reply(
-    received: Received,
-    read: fn(u16, &[u8]) -> ReplyClass,
-) -> Result<Response, Refusal> {
-    let response = received.map_err(|error| {
+fn classify_reply(got: Received, read: fn(u16, &[u8]) -> ReplyClass) -> Result<Response, Refusal> {
+    let response = got.map_err(|error| {
         let failure = Failure::Transport(error);
         (classify(&failure, "", false), failure, None)
     })?;

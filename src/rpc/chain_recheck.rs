@@ -118,17 +118,13 @@ mod tests {
 
     /// The endpoint names this chain, answers a call, and is asked again for what was read since
     /// `before` seconds ago; returns whether that is refused, and the number of questions.
-    async fn confirmed(
-        answers: &'static [ChainCheck],
-        answered: bool,
-        before: u64,
-    ) -> (bool, usize) {
+    async fn confirmed(answers: &'static [ChainCheck], used: bool, before: u64) -> (bool, usize) {
         let pool = ScriptedNodes::new(|(_, _, body)| rpc(body, |_, _| Ok(json!(1)))).pool(&["one"]);
         let (checks, asked) = (ChainChecks::default(), Arc::new(std::sync::Mutex::new(0)));
         let named = |_: EndpointId| async { Match }.boxed();
         checks.check(&pool, METHOD, named).await.unwrap();
         advance(Duration::from_secs(5)).await;
-        if answered {
+        if used {
             pool.call("logs", json!([]), &options()).await.unwrap();
         }
         let since = Instant::now() - Duration::from_secs(before);

@@ -180,13 +180,8 @@ impl Pool {
 
     /// The final error: that of the request if all endpoints rejected it and nothing else went
     /// wrong, else that no endpoint could serve it.
-    fn final_error(
-        &self,
-        open: &PendingCall,
-        sent: Sent,
-        observation: &Observation,
-    ) -> UpstreamError {
-        let Observation { decision, method, failure, .. } = observation;
+    fn final_error(&self, open: &PendingCall, sent: Sent, shown: &Observation) -> UpstreamError {
+        let Observation { decision, method, failure, .. } = shown;
         let (label, is_clear) = (self.label(sent.endpoint), !open.has_endpoint_failure);
         match decision {
             RetryElsewhere if is_clear => return failure.refusal(label),
@@ -263,14 +258,9 @@ impl Pool {
     }
 }
 
-fn record_observation(
-    endpoint: &mut Endpoint,
-    sent: Sent,
-    observation: &Observation,
-    now: Instant,
-) {
+fn record_observation(endpoint: &mut Endpoint, sent: Sent, shown: &Observation, now: Instant) {
     let Endpoint { refusals, limits, .. } = endpoint;
-    let Observation { decision, method, failure, .. } = observation;
+    let Observation { decision, method, failure, .. } = shown;
     let times = (sent.began, now);
     match decision {
         ReduceBatch => endpoint.reduce_batch(sent.calls / 2, now),

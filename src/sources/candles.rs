@@ -58,13 +58,8 @@ impl Candles {
     }
 
     /// For each time the service's nearest record, where one lies within `WIDTH`.
-    async fn records(
-        &self,
-        coin: &str,
-        times: &[u32],
-        lane: &Lane,
-    ) -> Result<BTreeMap<u32, Record>> {
-        let coins = serde_json::json!({ coin: times }).to_string();
+    async fn records(&self, coin: &str, at: &[u32], lane: &Lane) -> Result<BTreeMap<u32, Record>> {
+        let coins = serde_json::json!({ coin: at }).to_string();
         let ask = Ask {
             name: "batchHistorical",
             path: "/batchHistorical".to_owned(),
@@ -78,7 +73,7 @@ impl Candles {
             let record = records.iter().min_by_key(|r| (r.time.abs_diff(*time), r.time))?;
             (record.time.abs_diff(*time) <= WIDTH).then_some((*time, *record))
         };
-        Ok(times.iter().filter_map(nearest).collect())
+        Ok(at.iter().filter_map(nearest).collect())
     }
 }
 

@@ -108,17 +108,12 @@ impl Source {
     }
 
     /// Compares a stored block hash with the chain.
-    pub async fn check_hash(
-        &self,
-        height: Height,
-        expected: [u8; 32],
-        lane: &Lane,
-    ) -> Result<HashCheck> {
-        let (options, mut question) = (options(lane), HashQuestion::new(expected));
+    pub async fn check_hash(&self, at: Height, hash: [u8; 32], lane: &Lane) -> Result<HashCheck> {
+        let (options, mut question) = (options(lane), HashQuestion::new(hash));
         let (pool, _, cooldown) = each!(self, source => source.nodes());
         loop {
             let options = question.options(&options);
-            let asked = each!(self, source => source.block_hash(height, &options).await);
+            let asked = each!(self, source => source.block_hash(at, &options).await);
             let answer = match (self, asked) {
                 // The wallet was idle for longer than nodes keep blocks.
                 (

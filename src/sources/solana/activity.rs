@@ -12,12 +12,8 @@ use crate::rpc::{Call, CallOptions, Result};
 use crate::sources::activity::{Activity, Sample, extrapolate};
 
 impl SolanaSource {
-    pub(crate) async fn activity(
-        &self,
-        wallet: Address,
-        options: &CallOptions,
-    ) -> Result<Activity> {
-        let newest = self.page_below(wallet, None, options).await?;
+    pub(crate) async fn activity(&self, owner: Address, options: &CallOptions) -> Result<Activity> {
+        let newest = self.page_below(owner, None, options).await?;
         let (all, failed) =
             (newest.len(), newest.iter().filter(|entry| entry.has_failed()).count());
         let Some(top) = newest.first().map(|entry| entry.slot).filter(|_| all >= PAGE_MAX) else {
@@ -26,7 +22,7 @@ impl SolanaSource {
         let first = sample(top, &newest);
         let limits = &self.inner.limits;
         let depths = limits.activity_depths.iter().filter_map(|depth| first.to.checked_sub(*depth));
-        let deeper = depths.map(|slot| self.sample_below(wallet, slot, options));
+        let deeper = depths.map(|slot| self.sample_below(owner, slot, options));
         let deeper = timeout(limits.activity_wait, join_all(deeper)).await.unwrap_or_default();
         let samples: Vec<Sample> =
             [first].into_iter().chain(deeper.into_iter().flatten()).collect();

@@ -23,26 +23,18 @@ pub(in crate::sources) const DROPPED: i64 = -32001;
 pub(in crate::sources) const NOT_AVAILABLE: i64 = -32004;
 
 impl SolanaSource {
-    pub(crate) async fn block_hash(
-        &self,
-        height: Height,
-        options: &CallOptions,
-    ) -> Result<HashAnswer> {
-        let (block, by) = match self.fetch_block(height, "none", options).await {
+    pub(crate) async fn block_hash(&self, at: Height, options: &CallOptions) -> Result<HashAnswer> {
+        let (block, by) = match self.fetch_block(at, "none", options).await {
             Err(UpstreamError::Rpc { code, .. }) if NO_BLOCK.contains(&code) => (None, None),
             reported => reported?.unzip(),
         };
         Ok((block.and_then(|block| wire::pubkey(&block.blockhash)), by))
     }
 
-    pub(crate) async fn block_order(
-        &self,
-        height: Height,
-        options: &CallOptions,
-    ) -> Result<Vec<TxId>> {
+    pub(crate) async fn block_order(&self, at: Height, options: &CallOptions) -> Result<Vec<TxId>> {
         // An error if the slot is reported to have no block. A `null` result is no order: another
         // answer may have the block soon.
-        let block = self.fetch_block(height, "signatures", options).await?;
+        let block = self.fetch_block(at, "signatures", options).await?;
         let signatures = block.map(|(block, _)| block.signatures).unwrap_or_default();
         Ok(signatures.iter().filter_map(|text| TxId::parse_solana(text)).collect())
     }

@@ -56,6 +56,9 @@ pub(super) enum IndexedList {
     FullPages,
 }
 
+/// A list of an endpoint.
+type IndexOf = (EndpointId, IndexedList);
+
 /// The busy account, and the chain's index lag, which is presumed where a list does not show the
 /// account.
 #[derive(Debug, Clone)]
@@ -104,10 +107,10 @@ struct Known {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct IndexReach(Mutex<HashMap<(EndpointId, IndexedList), Known>>);
+pub(super) struct IndexReach(Mutex<HashMap<IndexOf, Known>>);
 
 impl IndexReach {
-    fn note(&self, of: (EndpointId, IndexedList), shown: Shown) {
+    fn note(&self, of: IndexOf, shown: Shown) {
         let mut all = lock(&self.0);
         let known = all.entry(of).or_default();
         match shown {
@@ -122,7 +125,7 @@ impl IndexReach {
     }
 
     /// Whether several answers had no entry of the account.
-    fn is_silent(&self, of: (EndpointId, IndexedList)) -> bool {
+    fn is_silent(&self, of: IndexOf) -> bool {
         lock(&self.0).get(&of).is_some_and(|known| {
             let is_old = known.shown_at.is_none_or(|at| at.elapsed() >= SHOWN_FOR);
             known.silent >= SILENT_ANSWERS && is_old
@@ -132,7 +135,7 @@ impl IndexReach {
     /// A list that does not show the account is presumed to reach the chain's lag below its
     /// endpoint's head, or below the farthest list that showed it lately; where no list shows it,
     /// any slot.
-    fn is_presumed(&self, of: (EndpointId, IndexedList), slot: Height, lag: u64) -> bool {
+    fn is_presumed(&self, of: IndexOf, slot: Height, lag: u64) -> bool {
         let all = lock(&self.0);
         let is_new = |known: &&Known| known.shown_at.is_some_and(|at| at.elapsed() < SHOWN_FOR);
         let lists = all.iter().filter(|((_, list), _)| *list == of.1).map(|(_, known)| known);
@@ -143,7 +146,7 @@ impl IndexReach {
         slot <= own.max(farthest.saturating_sub(lag))
     }
 
-    fn presume(&self, of: (EndpointId, IndexedList), slot: Height) {
+    fn presume(&self, of: IndexOf, slot: Height) {
         let mut all = lock(&self.0);
         let known = all.entry(of).or_default();
         known.presumed = known.presumed.max(slot);
@@ -162,7 +165,7 @@ impl IndexReach {
     }
 
     /// Whether the list has reached so far above a slot that it cannot have fallen below it.
-    fn is_far_above(&self, of: (EndpointId, IndexedList), slot: Height) -> bool {
+    fn is_far_above(&self, of: IndexOf, slot: Height) -> bool {
         let newest = lock(&self.0).get(&of).map_or(0, |known| known.newest);
         newest >= slot.saturating_add(FALL_MAX)
     }
@@ -204,7 +207,7 @@ impl SolanaSource {
     /// endpoint is left (`is_last`), the slot that it reaches.
     pub(super) async fn listed_to(
         &self,
-        of: (EndpointId, IndexedList),
+        of: IndexOf,
         (slot, is_last): (Height, bool),
         answer: Option<Result<CallResponse>>,
         options: &CallOptions,
@@ -364,12 +367,7 @@ impl SolanaSource {
         self.inner.pool.call(method, params, &options).await
     }
 
-    fn note_reach(
-        &self,
-        of: (EndpointId, IndexedList),
-        answer: &Result<CallResponse>,
-        slot: Height,
-    ) -> Shown {
+    fn note_reach(&self, of: IndexOf, answer: &Result<CallResponse>, slot: Height) -> Shown {
         let shown = match answer {
             Ok(answer) => {
                 let slots = slots(of.1, &answer.result).unwrap_or_default();
@@ -453,7 +451,7 @@ fn lacking(label: &str, behind: Option<Height>) -> String {
 mod tests {
     use super::*;
 
-    const OF: (EndpointId, IndexedList) = (EndpointId(0), IndexedList::Signatures);
+    const OF: IndexOf = (EndpointId(0), IndexedList::Signatures);
 
     #[test]
     fn busy_accounts_show_how_far_a_list_has_come_and_quiet_ones_do_not() {

@@ -111,14 +111,10 @@ impl SolanaSource {
     /// A slot's block; `None` where the slot has none, where nodes lack it for good, or where it is
     /// larger than an answer may be. That there is none, or that no node keeps it, takes two
     /// answers: servers of one address start and prune independently.
-    async fn price_block(
-        &self,
-        slot: Height,
-        options: &CallOptions,
-    ) -> Result<Option<CallResponse>> {
+    async fn price_block(&self, at: Height, options: &CallOptions) -> Result<Option<CallResponse>> {
         let (mut options, mut refusals) = (options.clone(), 0);
         for _ in 0..BLOCK_TRIES {
-            match self.ask_block(slot, "accounts", &options).await {
+            match self.ask_block(at, "accounts", &options).await {
                 // A node may come to know later what it does not know now.
                 Ok(answer) if answer.result.get() == "null" => {
                     options.avoid = Some(answer.endpoint);

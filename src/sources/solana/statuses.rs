@@ -32,12 +32,8 @@ impl SolanaSource {
     /// Which of these transactions did not fail. One that the node which answers does not have is
     /// asked of the others, as one of them may keep more. None where no node answers: that a list
     /// marks them as failed is all that is known then.
-    pub(super) async fn not_failed(
-        &self,
-        entries: &[Entry],
-        options: &CallOptions,
-    ) -> HashSet<TxId> {
-        let (mut open, mut asked) = (entries.to_vec(), EndpointSet::default());
+    pub(super) async fn not_failed(&self, given: &[Entry], options: &CallOptions) -> HashSet<TxId> {
+        let (mut open, mut asked) = (given.to_vec(), EndpointSet::default());
         let mut not_failed = HashSet::new();
         let mut next = Some(options.clone());
         let mut rounds = 0..=self.inner.pool.endpoints().len();

@@ -13,18 +13,14 @@ use crate::rpc::{CallOptions, Result};
 use crate::sources::activity::{Activity, Sample, extrapolate};
 
 impl TronSource {
-    pub(crate) async fn activity(
-        &self,
-        wallet: Address,
-        options: &CallOptions,
-    ) -> Result<Activity> {
-        let newest = self.page_below(wallet, LATEST, options).await?;
+    pub(crate) async fn activity(&self, owner: Address, options: &CallOptions) -> Result<Activity> {
+        let newest = self.page_below(owner, LATEST, options).await?;
         let top = newest.rows.first().map_or(0, |row| row.at);
         let first = sample(top, &newest);
         if !first.is_full {
             return Ok(Activity { transactions: first.entries, is_rough: false });
         }
-        let all = self.samples(wallet, first, options);
+        let all = self.samples(owner, first, options);
         let (samples, made) =
             timeout(self.inner.limits.activity_wait, all).await.unwrap_or((vec![first], None));
         Ok(Activity { transactions: extrapolate(&samples, made), is_rough: true })

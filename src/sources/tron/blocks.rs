@@ -11,6 +11,9 @@ use crate::sources::hash_check::HashAnswer;
 /// Shortest time between two blocks.
 pub(super) const BLOCK_MILLIS: u64 = 3000;
 
+/// A block and the endpoint that returned it, if one did.
+type GivenBlock = Option<(Block, EndpointId)>;
+
 impl TronSource {
     pub(super) async fn solid_head(&self, options: &CallOptions) -> Result<Block> {
         let reply = self.post("walletsolidity/getnowblock", &json!({}), options).await?;
@@ -19,40 +22,24 @@ impl TronSource {
     }
 
     /// Milliseconds of the block at a height; `None` if no node returns it.
-    pub(super) async fn time_of(
-        &self,
-        height: Height,
-        options: &CallOptions,
-    ) -> Result<Option<u64>> {
-        Ok(self.header(height, options).await?.map(|(block, _)| block.millis))
+    pub(super) async fn time_of(&self, at: Height, options: &CallOptions) -> Result<Option<u64>> {
+        Ok(self.header(at, options).await?.map(|(block, _)| block.millis))
     }
 
-    pub(crate) async fn block_hash(
-        &self,
-        height: Height,
-        options: &CallOptions,
-    ) -> Result<HashAnswer> {
-        let (block, by) = self.header(height, options).await?.unzip();
+    pub(crate) async fn block_hash(&self, at: Height, options: &CallOptions) -> Result<HashAnswer> {
+        let (block, by) = self.header(at, options).await?.unzip();
         Ok((block.map(|block| block.hash), by))
     }
 
-    pub(crate) async fn block_order(
-        &self,
-        height: Height,
-        options: &CallOptions,
-    ) -> Result<Vec<TxId>> {
-        let block = self.whole_block(height, options).await?;
+    pub(crate) async fn block_order(&self, at: Height, options: &CallOptions) -> Result<Vec<TxId>> {
+        let block = self.whole_block(at, options).await?;
         let ids = block.map(|(block, _)| block.ids).unwrap_or_default();
         Ok(ids.into_iter().map(TxId::Tron).collect())
     }
 
     /// A block without its transactions if the node supports that, else the full block; `None` if
     /// no node returns it.
-    async fn header(
-        &self,
-        height: Height,
-        options: &CallOptions,
-    ) -> Result<Option<(Block, EndpointId)>> {
+    async fn header(&self, height: Height, options: &CallOptions) -> Result<GivenBlock> {
         let body = json!({"id_or_num": height.to_string(), "detail": false});
         // Nodes that do not support the request return their newest block.
         if let Some(reply) = unless_final(self.post("wallet/getblock", &body, options).await)?
@@ -90,11 +77,7 @@ impl TronSource {
         Ok(Some(reported))
     }
 
-    async fn whole_block(
-        &self,
-        height: Height,
-        options: &CallOptions,
-    ) -> Result<Option<(Block, EndpointId)>> {
+    async fn whole_block(&self, height: Height, options: &CallOptions) -> Result<GivenBlock> {
         let reply = self.post("wallet/getblockbynum", &json!({"num": height}), options).await?;
         let block = self.read_block(&reply)?.filter(|block| block.height == height);
         Ok(block.map(|block| (block, reply.endpoint)))

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::blocks::BLOCK_MILLIS;
-use super::list::{IndexedList, ListKind};
+use super::list::{GivenList, IndexedList, ListKind};
 use super::lister::{LATEST, ListError};
 use super::wire::Block;
 use super::{TronLimits, TronSource};
@@ -73,9 +73,9 @@ impl Reach {
 #[derive(Debug, Default)]
 pub(super) struct Indexed {
     asked_at: Option<Instant>,
-    by: HashMap<(EndpointId, ListKind), Reach>,
+    by: HashMap<GivenList, Reach>,
     /// Consecutive answers without an entry of a busy account.
-    empty: HashMap<(EndpointId, ListKind), u64>,
+    empty: HashMap<GivenList, u64>,
 }
 
 impl Indexed {
@@ -84,12 +84,7 @@ impl Indexed {
     }
 
     /// Records answers about a busy account and the observation that they make.
-    fn take(
-        &mut self,
-        of: (EndpointId, ListKind),
-        answers: &[BusyAnswer],
-        round: Option<ListObservation>,
-    ) {
+    fn take(&mut self, of: GivenList, answers: &[BusyAnswer], round: Option<ListObservation>) {
         let is_given =
             |shown: &BusyAnswer| !matches!(shown, BusyAnswer::Failed | BusyAnswer::Refused);
         if let Some(round) = round {
@@ -101,7 +96,7 @@ impl Indexed {
     }
 
     /// Whether the list shows no entry of accounts that are busy elsewhere.
-    fn is_silent(&self, of: (EndpointId, ListKind)) -> bool {
+    fn is_silent(&self, of: GivenList) -> bool {
         self.empty.get(&of).is_some_and(|answers| *answers >= SILENT_ANSWERS)
     }
 
@@ -167,7 +162,7 @@ impl TronSource {
 
     async fn newest_of(&self, ids: &[EndpointId], options: &CallOptions) -> Newest {
         let open = lock(&self.inner.offers).open_lists(ids, Instant::now());
-        let show = |(id, kind): (EndpointId, ListKind)| async move {
+        let show = |(id, kind): GivenList| async move {
             let account = self.busy_account(kind)?;
             let answers = if self.is_new((id, kind)) { FIRST_ANSWERS } else { ANSWERS };
             let wait = self.longest_wait((id, kind));
@@ -177,7 +172,7 @@ impl TronSource {
     }
 
     /// Whether nothing is known of the list yet.
-    pub(super) fn is_new(&self, of: (EndpointId, ListKind)) -> bool {
+    pub(super) fn is_new(&self, of: GivenList) -> bool {
         !lock(&self.inner.indexed).by.contains_key(&of)
     }
 
@@ -205,7 +200,7 @@ impl TronSource {
 
     async fn busy_answers(
         &self,
-        (id, kind): (EndpointId, ListKind),
+        (id, kind): GivenList,
         account: Address,
         (answers, wait): (u64, Duration),
         options: &CallOptions,
@@ -248,7 +243,7 @@ impl TronSource {
         }
     }
 
-    pub(super) fn longest_wait(&self, of: (EndpointId, ListKind)) -> Duration {
+    pub(super) fn longest_wait(&self, of: GivenList) -> Duration {
         let limits = &self.inner.limits;
         if self.is_new(of) { limits.indexed_first_wait } else { limits.indexed_wait }
     }
@@ -267,7 +262,7 @@ impl TronSource {
     /// behind meanwhile omitted the newest entries without a sign.
     pub(super) async fn check_reach(
         &self,
-        given_by: &[(EndpointId, ListKind)],
+        given_by: &[GivenList],
         (at, answers): (u64, u64),
         options: &CallOptions,
     ) -> Result<()> {
@@ -280,7 +275,7 @@ impl TronSource {
     }
 
     /// Lists that have reached a time by observations since all were queried.
-    pub(super) fn lists_shown(&self, at: u64) -> Vec<(EndpointId, ListKind)> {
+    pub(super) fn lists_shown(&self, at: u64) -> Vec<GivenList> {
         let indexed = lock(&self.inner.indexed);
         let Some(since) = indexed.asked_at else { return Vec::new() };
         let is_shown = |round: &ListObservation| round.at >= since && round.oldest >= at;
@@ -291,7 +286,7 @@ impl TronSource {
     /// An error if lists returned their newest pages before an observation showed that they had
     /// reached the time, and the lists' indexed time is known to be near it: they may have fallen
     /// back after an earlier read and omitted the newest entries.
-    pub(super) fn check_seen(&self, unseen: &[(EndpointId, ListKind)], at: u64) -> Result<()> {
+    pub(super) fn check_seen(&self, unseen: &[GivenList], at: u64) -> Result<()> {
         let (now, indexed) = (Instant::now(), lock(&self.inner.indexed));
         let is_near = |known: u64| self.is_near(known, at);
         if unseen.iter().any(|(_, kind)| indexed.farthest(*kind, now).is_some_and(is_near)) {
@@ -303,7 +298,7 @@ impl TronSource {
 
     async fn check_one_reach(
         &self,
-        (id, kind): (EndpointId, ListKind),
+        (id, kind): GivenList,
         (at, answers): (u64, u64),
         options: &CallOptions,
     ) -> bool {
@@ -335,7 +330,7 @@ impl TronSource {
     /// nothing is known yet.
     async fn look(
         &self,
-        of: (EndpointId, ListKind),
+        of: GivenList,
         account: Address,
         (answers, at, wait): (u64, u64, Duration),
         options: &CallOptions,

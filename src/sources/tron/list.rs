@@ -37,6 +37,9 @@ pub(super) enum ListKind {
     Transfers,
 }
 
+/// A list of an endpoint.
+pub(super) type GivenList = (EndpointId, ListKind);
+
 impl ListKind {
     pub(super) const BOTH: [Self; 2] = [Self::Transactions, Self::Transfers];
 }

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 
 use super::TronSource;
 use super::indexed::from_one;
-use super::list::{IndexedList, ListCursor, ListKind};
+use super::list::{GivenList, IndexedList, ListCursor, ListKind};
 use crate::domain::{Address, Doubts, Proof, Way};
 use crate::rpc::{CallOptions, EndpointId, Result};
 
@@ -34,9 +34,9 @@ enum QueryState<T> {
 pub(super) enum ProofQuery {
     /// Whether these endpoints' lists have reached the read's top.
     Reach {
-        given_by: Vec<(EndpointId, ListKind)>,
+        given_by: Vec<GivenList>,
         /// Endpoints and lists that had not shown it before their pages.
-        unseen: Vec<(EndpointId, ListKind)>,
+        unseen: Vec<GivenList>,
     },
     /// Whether the endpoint that ended the list of transactions, with an oldest entry at this time in
     /// milliseconds, keeps what is older.
@@ -63,17 +63,17 @@ pub(super) struct ListProof {
     /// The list of token movements had an entry.
     pub(super) shows_transfers: bool,
     /// Lists that had reached the top when the read began.
-    shown: Vec<(EndpointId, ListKind)>,
+    shown: Vec<GivenList>,
     began_at: Instant,
     /// The endpoints that gave the newest pages.
-    given_by: Vec<(EndpointId, ListKind)>,
+    given_by: Vec<GivenList>,
     reach: QueryState<()>,
     depth: QueryState<Doubts>,
     existence: QueryState<Option<Doubts>>,
 }
 
 impl ListProof {
-    pub(super) fn new(top_at: u64, shown: Vec<(EndpointId, ListKind)>) -> Self {
+    pub(super) fn new(top_at: u64, shown: Vec<GivenList>) -> Self {
         Self {
             top_at,
             shows_account: false,
@@ -108,7 +108,7 @@ impl ListProof {
         if is_begun && self.reach == QueryState::Open {
             self.reach = QueryState::Requested;
             let given_by = self.given_by.clone();
-            let is_unseen = |of: &&(EndpointId, ListKind)| !self.shown.contains(of);
+            let is_unseen = |of: &&GivenList| !self.shown.contains(of);
             let unseen = given_by.iter().filter(is_unseen).copied().collect();
             return Some(ProofQuery::Reach { given_by, unseen });
         }

@@ -319,16 +319,11 @@ impl TronSource {
 
     /// The height of the server that answered, which may lag by as much as one server of the
     /// address recently did.
-    fn reached(
-        &self,
-        endpoint: EndpointId,
-        newest: Option<Height>,
-        lowest: Height,
-    ) -> Option<Height> {
+    fn reached(&self, by: EndpointId, newest: Option<Height>, lowest: Height) -> Option<Height> {
         if let Some(newest) = newest.filter(|newest| *newest >= lowest) {
-            self.inner.node_reach.note(endpoint, (), &[newest]);
+            self.inner.node_reach.note(by, (), &[newest]);
         }
-        let late = self.inner.node_reach.reached(endpoint, ());
+        let late = self.inner.node_reach.reached(by, ());
         newest.map(|newest| late.unwrap_or(newest).min(newest))
     }
 

@@ -43,7 +43,7 @@ use depth::Depths;
 use indexed::Indexed;
 use info_answers::InternalGivers;
 pub use limits::{TronDiscovery, TronLimits};
-use list::ListKind;
+use list::GivenList;
 use offer::Offers;
 use prices::References;
 use serde_json::Value;
@@ -75,7 +75,7 @@ struct Inner {
     /// Which endpoints offer account lists, how far those have indexed, and how deep endpoints keep
     /// events.
     offers: Mutex<Offers>,
-    page_sizes: PageSizes<(EndpointId, ListKind)>,
+    page_sizes: PageSizes<GivenList>,
     indexed: Mutex<Indexed>,
     depths: Mutex<Depths>,
     /// How far the servers of each endpoint have come, by the heads that come with events.
@@ -186,12 +186,7 @@ impl TronSource {
         }
     }
 
-    async fn rpc(
-        &self,
-        name: &'static str,
-        calls: &[Call],
-        options: &CallOptions,
-    ) -> Result<(Vec<CallOutcome>, EndpointId)> {
+    async fn rpc(&self, name: &'static str, calls: &[Call], options: &CallOptions) -> RpcAnswers {
         self.rpc_asker(wire::rpc_reading).ask(name, calls, options).await
     }
 
@@ -214,6 +209,9 @@ const LOGS: &str = "eth_getLogs";
 /// EIP-1474.
 const LIMIT_EXCEEDED: i64 = -32_005;
 
+/// Answers to several calls, and the endpoint that gave them.
+type RpcAnswers = Result<(Vec<CallOutcome>, EndpointId)>;
+
 /// A node's JSON-RPC, next to its HTTP API.
 struct RpcAsker {
     pool: Pool,
@@ -229,12 +227,7 @@ fn is_of_batch(code: i64, message: &str) -> bool {
 impl RpcAsker {
     /// Makes many calls in one request, or in several at one endpoint if it allows fewer calls per
     /// second or request; each call has its own answer.
-    async fn ask(
-        &self,
-        name: &'static str,
-        calls: &[Call],
-        options: &CallOptions,
-    ) -> Result<(Vec<CallOutcome>, EndpointId)> {
+    async fn ask(&self, name: &'static str, calls: &[Call], options: &CallOptions) -> RpcAnswers {
         let (mut answers, mut options) = (Vec::with_capacity(calls.len()), options.clone());
         let mut most = self.pool.calls_at_once().max(1);
         while let Some(part) = calls.get(answers.len()..).and_then(|rest| rest.chunks(most).next())
@@ -264,7 +257,7 @@ impl RpcAsker {
         name: &'static str,
         calls: &[Call],
         options: &CallOptions,
-    ) -> Result<(Vec<CallOutcome>, EndpointId)> {
+    ) -> RpcAnswers {
         let first_id = self.pool.take_ids(calls.len());
         let asked: Vec<&Call> = calls.iter().collect();
         let body = Some(Bytes::from(jsonrpc::encode(first_id, &asked)));

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use tokio::time::Instant;
 
 use super::TronLimits;
-use super::list::ListKind;
+use super::list::{GivenList, ListKind};
 use crate::rpc::EndpointId;
 use crate::sources::spaced::SpacedAnswers;
 
@@ -36,17 +36,17 @@ struct ListOffer {
 
 #[derive(Debug, Default)]
 pub(super) struct Offers {
-    by: HashMap<(EndpointId, ListKind), ListOffer>,
+    by: HashMap<GivenList, ListOffer>,
 }
 
 impl Offers {
-    pub(super) fn worked(&mut self, list: (EndpointId, ListKind)) {
+    pub(super) fn worked(&mut self, list: GivenList) {
         self.by.insert(list, ListOffer { has_worked: true, ..ListOffer::default() });
     }
 
     pub(super) fn refused(
         &mut self,
-        list: (EndpointId, ListKind),
+        list: GivenList,
         how: ListRefusal,
         now: Instant,
         limits: &TronLimits,
@@ -87,14 +87,14 @@ impl Offers {
         ListKind::BOTH.iter().any(given) && kinds.all(|kind| given(kind) || !is_refused(kind))
     }
 
-    pub(super) fn has_given(&self, list: (EndpointId, ListKind)) -> bool {
+    pub(super) fn has_given(&self, list: GivenList) -> bool {
         self.by.get(&list).is_some_and(|offer| offer.has_worked)
     }
 
     /// Whether no endpoint has one of the lists, by several answers of each over
     /// `lists_absent_after` that the path does not exist.
     pub(super) fn is_absent(&self, all: &[EndpointId], limits: &TronLimits) -> bool {
-        let is_absent = |list: &(EndpointId, ListKind)| {
+        let is_absent = |list: &GivenList| {
             let offer = self.by.get(list);
             offer.is_some_and(|offer| !offer.has_worked && show_absence(&offer.absences, limits))
         };
@@ -112,16 +112,12 @@ impl Offers {
     }
 
     /// Lists for which these endpoints may be queried now.
-    pub(super) fn open_lists(
-        &self,
-        all: &[EndpointId],
-        now: Instant,
-    ) -> Vec<(EndpointId, ListKind)> {
+    pub(super) fn open_lists(&self, all: &[EndpointId], now: Instant) -> Vec<GivenList> {
         let lists = all.iter().flat_map(|id| ListKind::BOTH.map(|kind| (*id, kind)));
         lists.filter(|list| self.is_open(*list, now)).collect()
     }
 
-    fn is_open(&self, list: (EndpointId, ListKind), now: Instant) -> bool {
+    fn is_open(&self, list: GivenList, now: Instant) -> bool {
         let until = self.by.get(&list).and_then(|offer| offer.paused_until);
         until.is_none_or(|until| until <= now)
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 use serde_json::json;
 
-use super::{TronSource, wire};
+use super::{RpcAnswers, TronSource, wire};
 use crate::decode::evm::Account;
 use crate::domain::{Height, Moment, Price};
 use crate::rpc::{Call, CallOptions, CallOutcome, EndpointId, Result, UpstreamError};
@@ -197,7 +197,7 @@ impl TronSource {
         calls: &[Call],
         high: Option<Height>,
         options: &CallOptions,
-    ) -> Result<(Vec<CallOutcome>, EndpointId)> {
+    ) -> RpcAnswers {
         let (mut answers, endpoint) = self.events_up_to(calls, high, options).await?;
         let mut open = Unconfirmed::of(&answers, |events| events.get() == "[]");
         let elsewhere = CallOptions { avoid: Some(endpoint), ..options.clone() };
@@ -222,7 +222,7 @@ impl TronSource {
         calls: &[Call],
         high: Option<Height>,
         options: &CallOptions,
-    ) -> Result<(Vec<CallOutcome>, EndpointId)> {
+    ) -> RpcAnswers {
         let Some(high) = high else { return self.rpc("eth_getLogs", calls, options).await };
         let all: Vec<Call> = [head_call()].into_iter().chain(calls.iter().cloned()).collect();
         let (answers, by) = self.rpc("eth_getLogs", &all, options).await?;

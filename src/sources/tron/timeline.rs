@@ -276,14 +276,10 @@ impl Timeline {
 
     /// If positions are heights: everything known above the frontier, once it spans enough blocks,
     /// even with few rows or none, so that it is not read again after a failure.
-    pub(super) fn deliver_known(
-        &mut self,
-        frontier: Height,
-        blocks_min: u64,
-    ) -> Option<ReadyCalls> {
+    pub(super) fn deliver_known(&mut self, frontier: Height, least: u64) -> Option<ReadyCalls> {
         let low = frontier.saturating_add(1);
         let blocks = self.next_high.saturating_add(1).saturating_sub(low);
-        if self.done || low <= self.low || blocks < blocks_min {
+        if self.done || low <= self.low || blocks < least {
             return None;
         }
         let above = self.planned.iter().take_while(|((Reverse(at), _), _)| *at >= low);
