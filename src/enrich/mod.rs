@@ -83,7 +83,6 @@ pub struct Enriched {
     pub doubts: Doubts,
 }
 
-/// Why a chunk could not be completed.
 #[derive(Debug, thiserror::Error)]
 pub enum EnrichError {
     #[error(transparent)]
@@ -120,8 +119,11 @@ impl Lookups<'_> {
             pools::look_up(self, txs.iter().map(|tx| &tx.decoded)).map(Ok),
             reference::look_up(self, &txs).map(Ok),
         )?;
-        order::set_positions(&mut txs, &positions);
         for tx in &mut txs {
+            // The block's where the wallet traded several times in it, else 0, so that a key does not
+            // depend on the node that reported the transaction.
+            let of_block = positions.get(&tx.height).and_then(|block| block.get(&tx.id));
+            tx.index = Some(of_block.copied().unwrap_or(0));
             pools::set_names(self, &mut tx.decoded);
         }
         let side_payment = txs.iter().map(|tx| (tx.id, tx.decoded.side_payment)).collect();

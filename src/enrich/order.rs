@@ -58,15 +58,6 @@ pub(super) async fn look_up(
     Ok(known)
 }
 
-/// Sets positions: the block's where the wallet traded several times in it, else 0, so that a key
-/// does not depend on the node that reported the transaction.
-pub(super) fn set_positions(txs: &mut [DecodedTx], positions: &Positions) {
-    for one in txs {
-        let of_block = positions.get(&one.height);
-        one.index = Some(of_block.and_then(|block| block.get(&one.id)).copied().unwrap_or(0));
-    }
-}
-
 /// Whether no other transaction of its block is stored: a second read may bring one of several.
 async fn is_alone(lookups: &Lookups<'_>, id: WalletId, tx: &DecodedTx) -> Result<bool, StoreError> {
     let view = lookups.enricher.store.view()?;

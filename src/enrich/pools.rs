@@ -41,7 +41,6 @@ pub(super) async fn look_up(lookups: &Lookups<'_>, decoded: impl Iterator<Item =
     }
 }
 
-/// Replaces addresses by the cached names.
 pub(super) fn set_names(lookups: &Lookups<'_>, decoded: &mut Decoded) {
     if !names_pools(decoded) {
         return;

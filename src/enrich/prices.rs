@@ -36,7 +36,6 @@ pub(super) trait Quoting: Sync {
 /// Seconds after which a minute without a candle counts as one that never gets a candle.
 const CANDLE_SETTLED_AFTER: u32 = 2 * 60 * 60;
 
-/// The outcome of a price lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quote {
     Price(Price, ValueSource),
@@ -54,7 +53,6 @@ pub struct Quotes {
     pub is_asked: bool,
     /// Answers of the candle source, to be stored.
     pub news: Vec<PriceRecord>,
-    /// A source timed out.
     pub(super) late: bool,
 }
 
@@ -63,7 +61,6 @@ impl Quotes {
         self.by_moment.get(&moment).copied().unwrap_or(Quote::Later)
     }
 
-    /// Whether every lookup has to be repeated.
     pub fn all_later(&self) -> bool {
         self.by_moment.values().all(|quote| *quote == Quote::Later)
     }

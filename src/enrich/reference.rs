@@ -11,7 +11,6 @@ use super::{Enricher, Lookups, valuation};
 use crate::domain::{Moment, Price};
 use crate::rpc::UpstreamError;
 
-/// The prices of the reference pools at a chunk's moments.
 #[derive(Debug)]
 pub(super) struct ReferencePrices {
     /// `None`: they were not requested, or not returned in time.

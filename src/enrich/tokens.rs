@@ -35,7 +35,6 @@ pub(super) async fn look_up(
     Ok((tokens.into_values().collect(), doubts))
 }
 
-/// Every token that was traded, with the decimals that the transactions hold.
 fn contained(chain: ChainId, txs: &[DecodedTx]) -> Tokens {
     let mints = txs.iter().flat_map(|one| &one.decoded.trades).map(|trade| trade.mint);
     let mut tokens: Tokens = mints.map(|mint| (mint, TokenRecord::bare(chain, mint))).collect();

@@ -57,7 +57,6 @@ impl Coins<'_> {
         dollars.checked_div(ten_to(self.decimals(&row.mint)?)?.checked_mul(by)?)
     }
 
-    /// Native value of a stablecoin's amount.
     fn worth(&self, row: &Trade, price: Price) -> Option<Units> {
         narrow(self.divided(row, Wide::from(price.0))?)
     }

@@ -49,7 +49,6 @@ pub enum ReplyClass {
 type Refusal = (RetryDecision, Failure, Option<Duration>);
 
 impl Pool {
-    /// One exchange, retried until `read` finds the answer good or final.
     pub async fn ask(
         &self,
         ask: &Ask,

@@ -112,7 +112,6 @@ enum Basis {
 }
 
 impl Reported {
-    /// Whether the endpoint is confirmed by its last answer.
     fn is_confirmed(&self) -> bool {
         self.is_right && self.basis == Basis::Reported
     }

@@ -248,13 +248,13 @@ fn timed_out(method: &str) -> RetryDecision {
 
 /// Whether an error of `eth_getLogs` asks for a smaller range.
 pub(crate) fn is_range(code: i64, message: &str) -> bool {
-    of_logs(code, message) == RetryDecision::ReduceRange
+    of_call("eth_getLogs", code, message) == RetryDecision::ReduceRange
 }
 
 /// Whether an error of `eth_getLogs` means that the endpoint does not keep blocks so old.
 pub(crate) fn is_pruned(code: i64, message: &str) -> bool {
     let text = message.to_lowercase();
-    of_logs(code, message) == RetryDecision::RetryElsewhere
+    of_call("eth_getLogs", code, message) == RetryDecision::RetryElsewhere
         && !words::holds(&text, words::BEHIND)
         && !text.contains("invalid block range")
 }
@@ -275,10 +275,6 @@ pub(super) fn is_unknown(error: &UpstreamError) -> bool {
 /// Whether an error of `eth_call` means that the contract itself fails, on every node.
 pub(crate) fn is_revert(code: i64, message: &str) -> bool {
     of_call("eth_call", code, message) == RetryDecision::Fatal
-}
-
-fn of_logs(code: i64, message: &str) -> RetryDecision {
-    of_call("eth_getLogs", code, message)
 }
 
 fn of_call(method: &str, code: i64, message: &str) -> RetryDecision {

@@ -115,7 +115,6 @@ impl Pool {
         self.inner.admission.with(id, |endpoint| endpoint.typical_latency(now)).flatten()
     }
 
-    /// When the endpoint last gave a useful answer.
     pub(super) fn answered_at(&self, id: EndpointId) -> Option<Instant> {
         self.inner.admission.with(id, |endpoint| endpoint.answered_at).flatten()
     }
@@ -207,7 +206,6 @@ impl Pool {
         work.len() > 1 && work.contains(&true)
     }
 
-    /// The largest batch that an endpoint takes now.
     pub fn batch_size(&self) -> usize {
         self.inner.admission.each(|_, endpoint| endpoint.batch).into_iter().max().unwrap_or(1)
     }

@@ -267,7 +267,6 @@ impl Admission {
         self.state().is_replaced(needs, Instant::now())
     }
 
-    /// Number of endpoints that could serve this request about now.
     pub(super) fn usable_count(&self, needs: &Needs) -> usize {
         let (now, state) = (Instant::now(), self.state());
         let able = state.able_endpoints(needs, now);
@@ -461,7 +460,6 @@ impl State {
         None
     }
 
-    /// Removes waiters that have gone from the front of their lanes.
     fn drop_closed_waiters(&mut self) {
         let Self { lanes, turns, waiting, .. } = self;
         turns.retain(|lane| {

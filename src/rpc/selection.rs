@@ -10,7 +10,6 @@ pub(super) struct Offer {
     /// Its index in the pool.
     pub(super) at: usize,
     pub(super) failures: u32,
-    /// Typical latency; `None` if it was not measured recently.
     pub(super) typical_latency: Option<Duration>,
     pub(super) in_flight: usize,
     pub(super) concurrency: usize,

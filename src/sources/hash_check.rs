@@ -63,7 +63,6 @@ impl HashQuestion {
         CallOptions { avoid: self.avoid, without, ..options.clone() }
     }
 
-    /// Nothing has answered it.
     pub(super) fn is_new(&self) -> bool {
         self.answers.is_empty()
     }
@@ -102,7 +101,6 @@ impl HashQuestion {
         decide(&self.answers).or(self.same.map(|_| HashCheck::Unknown))
     }
 
-    /// Whether there is a usable endpoint that has not answered yet.
     fn has_unqueried_endpoint(&self, pool: &Pool) -> bool {
         let has_answered = |id| self.queried().any(|one| one == id);
         self.same.is_some()

@@ -6,19 +6,22 @@
 //! counts once a quorum of answers agrees that nothing follows. Searches by ranges of heights are
 //! counted by [`RangeVotes`].
 
-mod end_votes;
 mod range_votes;
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
-use end_votes::EndVotes;
-pub(super) use end_votes::Quorum;
 pub(super) use range_votes::RangeVotes;
 
 use crate::rpc::EndpointId;
 
-/// How a list is read.
+/// Number of answers that suffice: from several endpoints, or all from one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Quorum {
+    pub(super) from_several: u8,
+    pub(super) from_one: u8,
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PagerRules {
     /// Answers that end a list: with known entries at the edge, and without any.
@@ -52,7 +55,6 @@ pub(super) struct PageView<P, K> {
     pub(super) by: Option<EndpointId>,
 }
 
-/// Effect of a page on the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageOutcome<P> {
     /// The page lacks known entries: query it again, on another endpoint if there is one.
@@ -67,7 +69,6 @@ pub(super) enum PageOutcome<P> {
     Nothing,
 }
 
-/// The state of one list.
 #[derive(Debug, Clone)]
 pub(super) struct Pager<P, K> {
     rules: PagerRules,
@@ -83,7 +84,6 @@ pub(super) struct Pager<P, K> {
 }
 
 impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
-    /// Starts a list that is read down from `top`.
     pub(super) fn new(rules: PagerRules, top: P) -> Self {
         Self {
             rules,
@@ -117,7 +117,6 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
         is_repeat
     }
 
-    /// Misses in a row.
     pub(super) fn misses(&self) -> u32 {
         self.misses
     }
@@ -173,7 +172,6 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
         self.votes.add(by);
     }
 
-    /// Discards the votes for the end.
     pub(super) fn clear_votes(&mut self) {
         self.votes.clear();
     }
@@ -234,6 +232,31 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
 
     fn quorum(&self) -> Quorum {
         if self.known.is_empty() { self.rules.quorum_without_entries } else { self.rules.quorum }
+    }
+}
+
+/// Counts the answers that agree that a list has ended.
+#[derive(Debug, Clone, Default)]
+struct EndVotes {
+    count: u8,
+    last_by: Option<EndpointId>,
+    is_from_several: bool,
+}
+
+impl EndVotes {
+    fn add(&mut self, by: Option<EndpointId>) {
+        self.count = self.count.saturating_add(1);
+        self.is_from_several |= self.last_by.zip(by).is_some_and(|(last, by)| last != by);
+        self.last_by = by.or(self.last_by);
+    }
+
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn reach(&self, quorum: Quorum) -> bool {
+        let needed = if self.is_from_several { quorum.from_several } else { quorum.from_one };
+        self.count >= needed
     }
 }
 

@@ -21,7 +21,6 @@ impl<K: Eq + Hash, V> RangeVotes<K, V> {
         self.known.contains(key)
     }
 
-    /// Whether no answer held anything.
     pub(in crate::sources) fn is_empty(&self) -> bool {
         self.known.is_empty()
     }

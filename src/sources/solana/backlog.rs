@@ -30,7 +30,6 @@ impl Backlog {
         }
     }
 
-    /// The newest slot of an entry.
     pub(super) fn newest(&self) -> Option<Height> {
         self.pages.first_key_value().map(|((Reverse(slot), _), _)| *slot)
     }

@@ -235,12 +235,6 @@ impl SolanaSource {
         endpoints.iter().all(|id| by_owner.contains(*id))
     }
 
-    pub(super) fn give_up_all_pages(&self) {
-        for status in self.inner.pool.endpoints() {
-            self.give_up_pages(status.id);
-        }
-    }
-
     /// Notes that pages of a wallet left a doubt that only lists remove. A read in progress
     /// continues; a re-read ends with its first doubt, and would otherwise begin with the same
     /// pages for ever.

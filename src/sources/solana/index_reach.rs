@@ -290,8 +290,11 @@ impl SolanaSource {
             let asked: Vec<Call> = reach.iter().cloned().chain(asked).collect();
             let before = self.inner.reach.reached(list, slot);
             let mut answers = pool.batch(&asked, &options).await.into_iter();
-            let shown = reach.as_ref().and_then(|_| answers.next());
-            let round = Round { list, slot, before, tries, shown: self.shows(list, slot, shown) };
+            let shown = reach
+                .as_ref()
+                .and_then(|_| answers.next()?.ok())
+                .map(|it| (it.request, self.note_reach((it.endpoint, list), &Ok(it), slot)));
+            let round = Round { list, slot, before, tries, shown };
             let (mut behind, mut after) = (None, BTreeMap::new());
             for (at, answer) in open.into_iter().zip(answers) {
                 match answer {
@@ -312,17 +315,6 @@ impl SolanaSource {
             Err(UpstreamError::Unavailable { attempts: REACH_TRIES, last })
         };
         (0..calls.len()).map(|at| results.remove(&at).unwrap_or_else(missing)).collect()
-    }
-
-    fn shows(
-        &self,
-        list: IndexedList,
-        slot: Height,
-        answer: Option<Result<CallResponse>>,
-    ) -> Option<(u64, Shown)> {
-        let answer = answer?.ok()?;
-        let (endpoint, request) = (answer.endpoint, answer.request);
-        Some((request, self.note_reach((endpoint, list), &Ok(answer), slot)))
     }
 
     async fn is_proved(
@@ -439,7 +431,6 @@ fn shown(slots: &[Height], slot: Height) -> Shown {
     }
 }
 
-/// The error for heights up to which no list reaches.
 fn lacking(label: &str, behind: Option<Height>) -> String {
     match behind {
         Some(behind) => format!("the lists of {label} are {behind} slots behind it"),

@@ -155,7 +155,6 @@ impl List {
         self.lowest.map_or(self.high, |lowest| lowest.saturating_sub(1))
     }
 
-    /// Ends the list: no more of it is wanted.
     pub(super) fn end_here(&mut self) {
         self.pager.end();
     }
@@ -209,7 +208,6 @@ impl List {
         self.pager.misses() > 0 || self.repeats > 1
     }
 
-    /// Counts a page that cannot be read as a miss.
     pub(super) fn miss(&mut self) -> PageOutcome<Height> {
         self.pager.miss()
     }

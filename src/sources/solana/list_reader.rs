@@ -12,7 +12,6 @@ use tokio::time::{Instant, sleep};
 
 use super::SolanaSource;
 use super::balance_chain::BalanceChain;
-use super::existence::Existence;
 use super::fetch::{Fetched, FetchedEntry, PageReply, PageRequest};
 use super::gateway::Owned;
 use super::hint::{Mark, hint, resume};
@@ -20,7 +19,7 @@ use super::index_reach::IndexedList;
 use super::late::LateEntries;
 use super::list::{Entry, Kind, List};
 use super::list_page::ListPage;
-use super::listing::{Listing, PageState, Phase};
+use super::listing::{Existence, Listing, PageState, Phase};
 use super::open::Opening;
 use super::owned::OwnedState;
 use super::statuses::STATUSES_MAX;
@@ -179,7 +178,6 @@ impl ListReader {
         }
     }
 
-    /// Queries the gateway, if the gap is short enough.
     fn ask_owned(&mut self, high: Height) {
         self.owned = OwnedState::Done;
         let range = (self.request.low, high);
@@ -327,11 +325,6 @@ impl ListReader {
         if listing.list.miss() == PageOutcome::Lost { Err(error) } else { Ok(()) }
     }
 
-    /// Stops leaving endpoints out for this list; false where none was left out.
-    fn asks_all(&mut self, number: usize) -> bool {
-        self.listings.get_mut(number).is_some_and(Listing::ask_all)
-    }
-
     /// No endpoint knows the cursor: starts from the top where the cursor was a hint.
     fn unknown_cursor(&mut self, number: usize, error: UpstreamError) -> Result<()> {
         let high = self.timeline.next_high;
@@ -455,7 +448,7 @@ impl ListReader {
             let of = (on, avoid, listing.without(&self.source.inner.pool));
             // Accounts are found one after another while rows are delivered: to wait for a slow
             // node at the end of each would make the whole read as slow as that node.
-            let in_time = !(listing.list.missed() || listing.was_reopened());
+            let in_time = !(listing.list.missed() || listing.reopened > 0);
             if listing.list.kind == Kind::Account {
                 accounts.entry((of, in_time, is_newest)).or_default().push(request);
             } else {

@@ -16,6 +16,14 @@ pub(super) enum Phase {
     Ended,
 }
 
+/// Whether the wallet is known to exist, or not to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Existence {
+    Open,
+    Asked,
+    Known,
+}
+
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "four things that are known or not")]
 pub(super) struct Listing {
@@ -40,7 +48,8 @@ pub(super) struct Listing {
     /// Endpoints that reported an end, and do not keep the wanted heights or do not say what they
     /// keep.
     pruned: EndpointSet,
-    reopened: usize,
+    /// How often its end was requested again: then slow endpoints are waited for too.
+    pub(super) reopened: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,11 +231,6 @@ impl Listing {
         let is_any = self.pruned != EndpointSet::default();
         let has_others = || pool.endpoints().iter().any(|status| !is_pruned(status.id));
         if is_any && has_others() { self.pruned } else { EndpointSet::default() }
-    }
-
-    /// Whether its end was requested again: then slow endpoints are waited for too.
-    pub(super) fn was_reopened(&self) -> bool {
-        self.reopened > 0
     }
 
     /// Whether the list was read to its end, from nodes that keep the whole chain.

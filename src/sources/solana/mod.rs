@@ -8,7 +8,6 @@ mod balance_chain;
 mod balances;
 mod blocks;
 mod end_check;
-mod existence;
 mod fetch;
 mod full_pages;
 mod gateway;

@@ -210,6 +210,20 @@ impl SolanaSource {
         }
     }
 
+    /// Whether the chain's state has an account: one that exists was created by a transaction that
+    /// names it, so lists without any entry of it are not believed. True too where no endpoint
+    /// offers the method.
+    pub(super) async fn may_exist(&self, wallet: Address, options: &CallOptions) -> Result<bool> {
+        let none = json!({"offset": 0, "length": 0});
+        let how = json!({"encoding": "base64", "commitment": "finalized", "dataSlice": none});
+        let params = json!([wallet.to_string(), how]);
+        let answer = self.inner.pool.call("getAccountInfo", params, options).await;
+        let Some(answer) = if_offered(answer)? else { return Ok(true) };
+        let account = wire::account(&answer.result)
+            .map_err(|_| self.malformed(answer.endpoint, "getAccountInfo gave no account"))?;
+        Ok(account.is_some())
+    }
+
     /// Checks once for each endpoint whether it is a node of this chain; endpoints of other chains
     /// are not used.
     async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome> {

@@ -27,7 +27,6 @@ const FALSE_ENDS_MAX: u32 = 2;
 
 pub(super) enum PageEvent {
     Opened(Result<Opening>),
-    /// Further endpoints were probed.
     Probed,
     Page(u64, usize, Result<FullPage>),
     Oldest(Result<FullPage>),
@@ -134,7 +133,6 @@ impl PageReader {
         }
     }
 
-    /// The tip and the accounts that no chunk has reported yet.
     pub(super) fn take_unreported(&mut self) -> (Option<Tip>, Vec<SourceAccount>) {
         (self.tip.take(), std::mem::take(&mut self.news))
     }
@@ -280,7 +278,7 @@ impl PageReader {
         }
         tracing::warn!(%error, "full-transaction pages failed; reading signature lists instead");
         if error.is_final() {
-            self.source.give_up_all_pages();
+            self.source.inner.pool.ids().into_iter().for_each(|id| self.source.give_up_pages(id));
         }
         self.go_to_lists();
     }

@@ -196,7 +196,6 @@ impl Segment {
         PageQuery { low, high, limit, ascending: false, token, known_to: Some(known_to) }
     }
 
-    /// The request failed: it will be repeated.
     pub(super) fn fail(&mut self) {
         self.is_in_flight = false;
         self.chain = None;

@@ -80,14 +80,12 @@ impl Timeline {
         self.planned.insert_with(key, || (known, Fetch::Waiting { retries: 0 }));
     }
 
-    /// Plans the entries down to a slot.
     fn plan_to(&mut self, low: Height) {
         while self.backlog.newest().is_some_and(|slot| slot >= low) {
             self.plan_slot();
         }
     }
 
-    /// Plans the newest slot that is not planned.
     fn plan_slot(&mut self) {
         let Some(slot) = self.backlog.newest() else { return };
         while let Some(entry) = self.backlog.pop() {
@@ -127,7 +125,6 @@ impl Timeline {
         open.take(count).map(take).collect()
     }
 
-    /// Plans those of these entries that did not fail.
     pub(super) fn confirm_failed(&mut self, asked: &[Entry], not_failed: &HashSet<TxId>) {
         let mut planned = Vec::new();
         for entry in asked {

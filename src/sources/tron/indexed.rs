@@ -171,7 +171,6 @@ impl TronSource {
         join_all(open.into_iter().map(show)).await.into_iter().flatten().collect()
     }
 
-    /// Whether nothing is known of the list yet.
     pub(super) fn is_new(&self, of: GivenList) -> bool {
         !lock(&self.inner.indexed).by.contains_key(&of)
     }

@@ -68,7 +68,6 @@ impl InternalGivers {
         }
     }
 
-    /// How many more answers to take from an endpoint.
     pub(super) fn more_answers(&self, id: EndpointId, block: Height) -> u32 {
         let may_differ = |giver: &Giver| giver.keeps(block);
         if self.by.get(&id).is_some_and(may_differ) { MORE_ANSWERS } else { 1 }
@@ -92,7 +91,6 @@ impl InternalGivers {
         !self.by.get(&id).is_some_and(gives_none)
     }
 
-    /// Whether some endpoint has returned any.
     pub(super) fn has_any(&self) -> bool {
         self.by.values().any(|giver| giver.has_given)
     }

@@ -29,7 +29,6 @@ enum QueryState<T> {
     Done(T),
 }
 
-/// A query that the read's proof depends on.
 #[derive(Debug, Clone)]
 pub(super) enum ProofQuery {
     /// Whether these endpoints' lists have reached the read's top.

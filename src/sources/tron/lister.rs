@@ -184,16 +184,17 @@ impl TronSource {
                 _ => CallOptions { on, ..options.clone() },
             };
             match self.inner.pool.ask(ask, list_reading, &options).await {
-                Err(UpstreamError::Rpc { endpoint, code, message }) if !is_of_request(code) => {
+                // These concern the request, not the list.
+                Err(UpstreamError::Rpc { code: 400 | 422, message, .. }) => {
+                    return Err(ListError::Failed(UpstreamError::unavailable(message)));
+                }
+                Err(UpstreamError::Rpc { endpoint, code, message }) => {
                     let refused = self.note_refusal((on, kind), &endpoint, code);
                     if is_bound {
                         return Err(ListError::Refused(message));
                     }
                     left.retain(|id| !refused.contains(id));
                     last = message;
-                }
-                Err(UpstreamError::Rpc { message, .. }) => {
-                    return Err(ListError::Failed(UpstreamError::unavailable(message)));
                 }
                 Err(UpstreamError::Unavailable { .. })
                     if !is_bound && on.is_some() && left.len() > 1 =>
@@ -238,7 +239,11 @@ impl TronSource {
         if ids.is_empty() {
             ids = all.iter().map(|one| one.id).collect();
         }
-        let how = if is_absent(code) { ListRefusal::Absent } else { ListRefusal::Other };
+        let how = if matches!(code, ABSENT | 405 | 501) {
+            ListRefusal::Absent
+        } else {
+            ListRefusal::Other
+        };
         let mut offers = lock(&self.inner.offers);
         for id in &ids {
             offers.refused((*id, kind), how, Instant::now(), &self.inner.limits);
@@ -372,15 +377,6 @@ fn list_reading(status: u16, body: &[u8]) -> ReplyClass {
 /// Codes of a missing path, and of a missing key, plan or quota.
 const ABSENT: i64 = 404;
 const DENIED: i64 = 401;
-
-fn is_absent(code: i64) -> bool {
-    matches!(code, ABSENT | 405 | 501)
-}
-
-/// Whether the error concerns the request, not the list.
-fn is_of_request(code: i64) -> bool {
-    matches!(code, 400 | 422)
-}
 
 /// The account of a wallet; the registry gives Tron sources only to Tron chains.
 pub(super) fn account(wallet: Address) -> [u8; 20] {

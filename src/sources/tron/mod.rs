@@ -219,11 +219,6 @@ struct RpcAsker {
     read: fn(u16, &[u8]) -> ReplyClass,
 }
 
-/// Whether an error in place of all answers may be that of their number.
-fn is_of_batch(code: i64, message: &str) -> bool {
-    code == LIMIT_EXCEEDED || wire::is_too_wide(code, message)
-}
-
 impl RpcAsker {
     /// Makes many calls in one request, or in several at one endpoint if it allows fewer calls per
     /// second or request; each call has its own answer.
@@ -240,7 +235,9 @@ impl RpcAsker {
                 // One error in place of all answers: it may take fewer calls. Searches have ranges,
                 // which are split where they are made.
                 Err(UpstreamError::Rpc { code, message, .. })
-                    if part.len() > 1 && name != LOGS && is_of_batch(code, &message) =>
+                    if part.len() > 1
+                        && name != LOGS
+                        && (code == LIMIT_EXCEEDED || wire::is_too_wide(code, &message)) =>
                 {
                     most = part.len() / 2;
                 }

@@ -102,7 +102,6 @@ impl Offers {
         !all.is_empty() && ListKind::BOTH.iter().any(lack)
     }
 
-    /// When the first pause of a list ends.
     pub(super) fn next_open(&self, all: &[EndpointId], kind: ListKind) -> Option<Instant> {
         all.iter().filter_map(|id| self.by.get(&(*id, kind))?.paused_until).min()
     }

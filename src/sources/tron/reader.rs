@@ -145,7 +145,6 @@ impl Reading {
         Ok(())
     }
 
-    /// Continues by events from the present position.
     fn search_events(&mut self) {
         self.lister = None;
         let (source, options) = (self.source.clone(), self.options.clone());
@@ -331,7 +330,6 @@ impl Reading {
         }));
     }
 
-    /// Whether nothing may be delivered yet.
     fn is_unproved(&self) -> bool {
         match &self.lister {
             Some(Lister::Index { .. }) => self.list_proof.is_open(self.has_all_transactions()),

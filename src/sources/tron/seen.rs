@@ -15,7 +15,6 @@ pub(super) struct SeenTx {
     pub(super) sent: Option<SentTx>,
 }
 
-/// The transaction itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SentTx {
     pub(super) json: String,

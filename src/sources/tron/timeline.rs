@@ -39,7 +39,6 @@ impl Listed {
     }
 }
 
-/// An entry to request.
 #[derive(Debug, Clone)]
 pub(super) struct Taken {
     pub(super) key: Key,
@@ -166,7 +165,6 @@ impl Timeline {
         Some(Taken { key, height, seen, tries, is_probe })
     }
 
-    /// Whether a transaction is the one that is listed.
     pub(super) fn is_of(&mut self, key: &Key, tx: &Transaction) -> bool {
         self.planned.get_mut(key).is_some_and(|slot| is_of(key, slot.known.height, tx))
     }

@@ -15,7 +15,6 @@ use crate::sources::evm::tokens::Given;
 use crate::sources::evm::{abi, wire as evm_wire};
 use crate::sources::symbol::{TokenMeta, symbol};
 
-/// The caller's address in read-only calls.
 const ZERO_ADDRESS: &str = "410000000000000000000000000000000000000000";
 
 /// A field of a token over several answers.
@@ -148,7 +147,6 @@ impl TronSource {
         outcome
     }
 
-    /// Queries tokens by the HTTP interface.
     async fn ask_one_by_one(
         &self,
         tokens: &mut [&mut PendingToken],
@@ -168,7 +166,6 @@ impl TronSource {
         outcome
     }
 
-    /// Queries many contracts in one request.
     async fn contracts(
         &self,
         mints: &[Address],
@@ -211,7 +208,6 @@ impl TronSource {
         Ok((symbol?, decimals?))
     }
 
-    /// The result of a contract's call without arguments.
     async fn constant<T>(
         &self,
         contract: Address,

@@ -132,7 +132,6 @@ pub(super) fn account_made(body: &[u8]) -> Result<Option<u64>, Unreadable> {
     Ok(state.address.map(|_| state.create_time))
 }
 
-/// A page of one of the index's lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) rows: Vec<FoundRow>,

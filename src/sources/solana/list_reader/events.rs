@@ -8,10 +8,9 @@ use crate::rpc::classify::UNKNOWN_SIGNATURE;
 use crate::rpc::{Result, UpstreamError};
 use crate::sources::chunk::RawChunk;
 use crate::sources::prefetch::{ChunkSizes, PrefetchReader, Prefetcher, Urgency};
-use crate::sources::solana::existence::Existence;
 use crate::sources::solana::fetch::PageReply;
 use crate::sources::solana::list::{Kind, List};
-use crate::sources::solana::listing::{PageState, Phase};
+use crate::sources::solana::listing::{Existence, Listing, PageState, Phase};
 use crate::sources::solana::owned::{self, OwnedState};
 
 impl ListReader {
@@ -55,7 +54,9 @@ impl ListReader {
                 Err(error @ UpstreamError::Unavailable { .. }) => {
                     return self.open_elsewhere(error);
                 }
-                Err(error) if self.asks_all(number) => self.torn(number, error)?,
+                Err(error) if self.listings.get_mut(number).is_some_and(Listing::ask_all) => {
+                    self.torn(number, error)?;
+                }
                 Err(error) => return self.open_elsewhere(error),
             }
         }
