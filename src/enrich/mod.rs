@@ -9,7 +9,6 @@ mod pools;
 mod prices;
 mod reference;
 mod retrace;
-mod rows;
 mod tokens;
 mod valuation;
 mod values;
@@ -25,10 +24,13 @@ pub use limits::EnrichLimits;
 pub use pools::name_pools;
 pub use prices::Quotes;
 pub use retrace::Retraced;
-pub use rows::DecodedTx;
 pub use valuation::TOKEN_AGE_MAX;
 
-use crate::domain::{Address, BoundedCache, ChainId, Clock, Doubts, Trade, TxId, Units};
+use crate::decode::{Decoded, DecodedTrade};
+use crate::domain::{
+    Address, BoundedCache, ChainId, Clock, Doubts, Height, Trade, TradeKey, TxId, Units,
+    UnixSeconds, ValueSource,
+};
 use crate::registry::{Chain, Registry};
 use crate::rpc::{Lane, UpstreamError};
 use crate::sources::{Candles, Source};
@@ -69,6 +71,40 @@ pub struct Lookups<'a> {
     pub chain: &'a Chain,
     source: &'a Source,
     lane: &'a Lane,
+}
+
+/// A decoded transaction that has trades.
+#[derive(Debug)]
+pub struct DecodedTx {
+    pub id: TxId,
+    pub time: UnixSeconds,
+    pub height: Height,
+    pub index: Option<u32>,
+    pub decoded: Decoded,
+    /// The native coin of inner calls is unknown, and only because an endpoint failed.
+    pub awaits_native: bool,
+}
+
+impl DecodedTx {
+    fn into_rows(self) -> Vec<Trade> {
+        let Self { id: tx, time, height, index, decoded, awaits_native } = self;
+        let index = index.unwrap_or(0);
+        let row = |(trade, leg): (DecodedTrade, u16)| Trade {
+            key: TradeKey { time, height, index, tx, leg },
+            side: trade.side,
+            mint: trade.mint,
+            units: trade.units,
+            native: trade.native,
+            valued: ValueSource::of_transaction(trade.native),
+            venue: trade.venue,
+        };
+        let mut rows: Vec<Trade> = decoded.trades.into_iter().zip(0..).map(row).collect();
+        valuation::mark_routed(&mut rows);
+        if awaits_native {
+            valuation::await_native(&mut rows);
+        }
+        rows
+    }
 }
 
 /// The results of decoding and valuing the transactions of a chunk.

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
-use super::rows::DecodedTx;
-use super::{EnrichError, Lookups};
+use super::{DecodedTx, EnrichError, Lookups};
 use crate::domain::{Height, TradeKey, TxId};
 use crate::rpc::UpstreamError;
 use crate::store::{StoreError, WalletId};

@@ -6,8 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use super::prices::PriceAnswer;
-use super::rows::DecodedTx;
-use super::{Enricher, Lookups, valuation};
+use super::{DecodedTx, Enricher, Lookups, valuation};
 use crate::domain::{Moment, Price};
 use crate::rpc::UpstreamError;
 

@@ -7,8 +7,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::rows::DecodedTx;
-use super::{EnrichError, Lookups};
+use super::{DecodedTx, EnrichError, Lookups};
 use crate::domain::{Address, ChainId, Doubts};
 use crate::rpc::UpstreamError;
 use crate::sources::TokenMeta;

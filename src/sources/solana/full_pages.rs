@@ -113,12 +113,6 @@ impl PageOffer {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PagePlan {
-    pub(super) limit: usize,
-    pub(super) without: EndpointSet,
-}
-
 /// What probes and reads have shown about the endpoints' pages.
 #[derive(Debug, Default)]
 pub(super) struct PageOffers(Mutex<Learned>);
@@ -140,8 +134,9 @@ impl SolanaSource {
         u64::try_from(limit).ok()
     }
 
-    /// The endpoints with the largest pages; `None` where no endpoint is known to offer any.
-    pub(super) fn page_plan(&self) -> Option<PagePlan> {
+    /// The size of the largest pages and the endpoints without them; `None` where no endpoint is
+    /// known to offer any.
+    pub(super) fn page_plan(&self) -> Option<(usize, EndpointSet)> {
         let learned = lock(&self.inner.page_offers.0);
         let limit = learned.offers.values().filter_map(PageOffer::limit).max()?;
         let mut without = EndpointSet::default();
@@ -150,12 +145,12 @@ impl SolanaSource {
                 without.insert(status.id);
             }
         }
-        Some(PagePlan { limit, without })
+        Some((limit, without))
     }
 
     /// The list that shows the newest transactions: pages, where every endpoint offers them.
     pub(super) fn newest_list(&self) -> IndexedList {
-        let all = self.page_plan().is_some_and(|plan| plan.without == EndpointSet::default());
+        let all = self.page_plan().is_some_and(|(_, without)| without == EndpointSet::default());
         if all { IndexedList::FullPages } else { IndexedList::Signatures }
     }
 

@@ -161,18 +161,18 @@ impl PageReader {
     /// How much may be read in parallel, by the requests that endpoints take in the time of one
     /// answer.
     fn room(&self, urgency: Urgency) -> Option<(PageRoom, CallOptions)> {
-        let plan = self.source.page_plan()?;
+        let (limit, without) = self.source.page_plan()?;
         let limits = &self.source.inner.limits;
         let depth = Depth {
-            min: plan.limit,
-            max: limits.page_ahead_max.max(plan.limit),
+            min: limit,
+            max: limits.page_ahead_max.max(limit),
             total_max: limits.page_ahead_total_max,
         };
         let held = self.prefetcher.window(depth, 0, urgency);
-        let parallel = self.source.inner.pool.parallel(FULL_PAGES, plan.without);
+        let parallel = self.source.inner.pool.parallel(FULL_PAGES, without);
         let segments = parallel.clamp(limits.segments_min, limits.segments_max);
-        let options = CallOptions { without: plan.without, ..self.options() };
-        Some((PageRoom { segments, held, limit: plan.limit }, options))
+        let options = CallOptions { without, ..self.options() };
+        Some((PageRoom { segments, held, limit }, options))
     }
 
     fn request_pages(&mut self, urgency: Urgency) {

@@ -4,7 +4,6 @@
 //! A block is atomic: it is delivered only once every list has been read below it.
 
 mod activity;
-mod balances;
 mod blocks;
 mod depth;
 mod depth_search;

@@ -4,10 +4,10 @@
 //! One endpoint is queried, once; one without events near its head does not count, because nodes
 //! without an event index return none and no error.
 
-use super::TronSource;
 use super::depth_search::{EventLook, SearchPlace};
 use super::logs::transfer_calls;
 use super::wire::{HeightRange, search_reading};
+use super::{LOGS, TronSource};
 use crate::domain::Address;
 use crate::rpc::{
     Call, CallOptions, CallOutcome, EndpointId, EndpointStatus, Result, UpstreamError,
@@ -16,8 +16,6 @@ use crate::sources::evm::scan::{Tops, moved, topics, tops};
 use crate::sources::evm::wire::{FoundLog, head_call, number};
 use crate::sources::reference::split;
 use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
-
-const LOGS: &str = "eth_getLogs";
 
 impl TronSource {
     pub(crate) async fn scan(

@@ -1,4 +1,5 @@
 //! Symbols and decimals: of contracts by read-only calls, of TRC-10 tokens by their id.
+//! Balances of a wallet.
 
 use std::sync::Arc;
 
@@ -9,8 +10,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::TronSource;
 use super::wire::is_empty;
-use crate::domain::Address;
+use crate::domain::{Address, Units};
 use crate::rpc::{Call, CallOptions, CallOutcome, EndpointId, Result, unless_final};
+use crate::sources::evm::balances::{balance, balance_calls};
 use crate::sources::evm::tokens::Given;
 use crate::sources::evm::{abi, wire as evm_wire};
 use crate::sources::symbol::{TokenMeta, symbol};
@@ -104,6 +106,29 @@ impl TronSource {
         }
         let metas: Vec<TokenMeta> = all.into_iter().filter_map(PendingToken::meta).collect();
         failure.filter(|_| metas.is_empty()).map_or(Ok(metas), Err)
+    }
+
+    /// Balances in the order of the tokens; `None` if a contract does not report one, if the node
+    /// has no JSON-RPC, and for TRC-10 tokens, which have no contract.
+    pub(crate) async fn balances(
+        &self,
+        wallet: Address,
+        mints: &[Address],
+        options: &CallOptions,
+    ) -> Result<Vec<Option<Units>>> {
+        let mut balances = Vec::with_capacity(mints.len());
+        for group in mints.chunks(self.inner.limits.tokens_batch.max(1)) {
+            let answered = self.rpc("eth_call", &balance_calls(wallet, group), options).await;
+            let Some((answers, _)) = unless_final(answered)? else {
+                balances.extend(group.iter().map(|_| None));
+                continue;
+            };
+            balances.extend(group.iter().zip(answers).map(|(mint, answer)| {
+                let is_contract = mint.as_tron_asset().is_none();
+                answer.ok().filter(|_| is_contract).and_then(|raw| balance(&raw))
+            }));
+        }
+        Ok(balances)
     }
 
     /// Queries each token once: contracts and TRC-10 tokens concurrently.
