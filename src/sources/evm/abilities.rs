@@ -46,6 +46,8 @@ pub(super) struct Abilities {
     has_lacked_traces: AtomicBool,
     /// Whether the logs of a receipt were those of its bloom filter.
     has_filled_filter: AtomicBool,
+    /// Whether the hash of a header was the one that a transaction of its block names.
+    has_named_block: AtomicBool,
     pub(super) reach: ServerReach<ExplorerList>,
     pub(super) page_sizes: ListSizes,
     /// Indexes that have shown a transaction which did not fail.
@@ -126,6 +128,16 @@ impl Abilities {
     /// Whether some receipt's were.
     pub(super) fn fill_filters(&self) -> bool {
         self.has_filled_filter.load(Ordering::Relaxed)
+    }
+
+    /// Records that a header's hash was the one that a transaction of its block names.
+    pub(super) fn note_named_block(&self) {
+        self.has_named_block.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether some header's was.
+    pub(super) fn name_blocks(&self) -> bool {
+        self.has_named_block.load(Ordering::Relaxed)
     }
 
     /// Records a page of an index.

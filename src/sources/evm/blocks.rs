@@ -6,15 +6,14 @@ use serde_json::{Value, json};
 
 use super::EvmSource;
 use super::wire::{self, BlockHead};
-use crate::decode::evm::Account;
-use crate::domain::{Height, TxId, UnixSeconds};
+use crate::domain::{Height, TxId};
 use crate::registry::Finality;
 use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Result, UpstreamError};
 use crate::sources::chunk::Tip;
 use crate::sources::hash_check::HashAnswer;
 
-/// Time and fee recipient of blocks by height.
-pub(super) type BlockTimes = HashMap<Height, (UnixSeconds, Option<Account>)>;
+/// Blocks by height, without their transactions; each with the endpoint that returned it.
+pub(super) type BlockTimes = HashMap<Height, (BlockHead, EndpointId)>;
 
 impl EvmSource {
     /// The newest block that a reorg can no longer replace.
@@ -108,7 +107,7 @@ impl EvmSource {
         Ok((block, answer.endpoint))
     }
 
-    /// The times and producers of blocks, each queried once; without blocks that no endpoint
+    /// Blocks for their times and producers, each queried once; without those that no endpoint
     /// returns.
     pub(super) async fn times(
         &self,
@@ -117,7 +116,7 @@ impl EvmSource {
     ) -> Result<BlockTimes> {
         let (mut times, mut wanted) = (BlockTimes::new(), heights);
         let tries = self.inner.limits.missing_tries_max;
-        let mut avoid = None;
+        let mut avoid = options.avoid;
         for attempt in 0..=tries {
             if wanted.is_empty() {
                 return Ok(times);
@@ -139,7 +138,8 @@ impl EvmSource {
                 // A block that one node lacks is queried on another.
                 match wire::block(&answer.result) {
                     Ok(Some(block)) if block.number == height => {
-                        times.insert(block.number, (block.time, block.producer));
+                        let head = BlockHead { transactions: Vec::new(), ..block };
+                        times.insert(height, (head, answer.endpoint));
                     }
                     Ok(_) | Err(()) => {
                         avoid = Some(answer.endpoint);

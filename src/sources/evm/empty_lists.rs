@@ -149,7 +149,7 @@ mod tests {
         let calls = Some(vec![back]);
         let listed = (true, is_listed);
         let candidate = Candidate { calls, transfer, listed, ..Candidate::bare([1; 32], 9) };
-        FetchedTx { candidate, tx, fee: None }
+        FetchedTx { candidate, tx, fee: None, block_hash: None }
     }
 
     fn source(code: &'static str) -> EvmSource {

@@ -40,6 +40,8 @@ pub(super) struct FetchedTx {
     pub(super) candidate: Candidate,
     pub(super) tx: Transaction,
     pub(super) fee: Option<Units>,
+    /// The hash of its block, as far as the answers contain it.
+    pub(super) block_hash: Option<Word>,
 }
 
 pub(super) struct CandidateTx {
@@ -179,7 +181,8 @@ impl EvmSource {
         for mut one in wanted {
             match one.candidate.whole.take() {
                 Some(tx) => {
-                    fetched.push(FetchedTx { candidate: one.candidate, tx: *tx, fee: None });
+                    let (candidate, fee, block_hash) = (one.candidate, None, None);
+                    fetched.push(FetchedTx { candidate, tx: *tx, fee, block_hash });
                 }
                 None => bare.push(one),
             }
@@ -187,7 +190,9 @@ impl EvmSource {
         let missing = self.ask_until(&mut bare, true, options).await?;
         fetched.extend(bare.into_iter().filter_map(|one| {
             let (tx, fee) = one.done?;
-            Some(FetchedTx { candidate: one.candidate, tx, fee })
+            let mut answers = [one.receipt, one.tx].into_iter().flatten();
+            let block_hash = answers.find_map(|answer| receipts::block_hash(&answer.result));
+            Some(FetchedTx { candidate: one.candidate, tx, fee, block_hash })
         }));
         Ok((fetched, missing))
     }
@@ -330,7 +335,7 @@ impl EvmSource {
         options: &CallOptions,
     ) {
         let mut open = Vec::new();
-        for FetchedTx { candidate, tx, fee } in &mut *fetched {
+        for FetchedTx { candidate, tx, fee, .. } in &mut *fetched {
             if let Some(calls) = &candidate.calls {
                 tx.native = NativeFlows::Calls(calls.clone());
             }
@@ -352,20 +357,19 @@ impl EvmSource {
         given: &mut FetchResult,
         options: &CallOptions,
     ) -> bool {
-        let may_tip = |tx: &&mut Transaction| {
-            self.may_trade(tx) && evm::may_tip(&self.inner.chain, wallet, tx)
+        let may_tip = |one: &&mut FetchedTx| {
+            self.may_trade(&one.tx) && evm::may_tip(&self.inner.chain, wallet, &one.tx)
         };
-        let all = given.fetched.iter_mut().map(|one| &mut one.tx);
-        let open: Vec<&mut Transaction> = all.filter(may_tip).collect();
-        let unread =
-            open.iter().map(|tx| tx.block).filter(|block| !given.times.contains_key(block));
-        let read = self.times(unread.collect(), options).await;
+        let open: Vec<&mut FetchedTx> = given.fetched.iter_mut().filter(may_tip).collect();
+        let is_unread = |one: &&&mut FetchedTx| !given.times.contains_key(&one.tx.block);
+        let unread = open.iter().filter(is_unread).map(|one| (one.tx.block, one.block_hash));
+        let read = self.times_of(&unread.collect(), options).await;
         given.times.extend(read.unwrap_or_default());
         let mut is_open = false;
-        for tx in open {
-            let read = given.times.get(&tx.block);
+        for one in open {
+            let read = given.times.get(&one.tx.block);
             is_open |= read.is_none();
-            tx.producer = read.and_then(|(_, producer)| *producer);
+            one.tx.producer = read.and_then(|(head, _)| head.producer);
         }
         is_open
     }
@@ -561,7 +565,7 @@ mod tests {
             tx.logs[0].topics[0] = wire::word(topic).unwrap();
             let paid = evm::NativeMove { from: WALLET, to: [3; 20], value: Units::from(5_u64) };
             tx.native = NativeFlows::Calls(vec![paid]);
-            let fetched = vec![FetchedTx { candidate: one.candidate, tx, fee }];
+            let fetched = vec![FetchedTx { candidate: one.candidate, tx, fee, block_hash: None }];
             let mut given = FetchResult { fetched, ..FetchResult::default() };
             let (source, options) = (nodes.source(&["one"]), CallOptions::new(lane()));
             let is_open = source.add_producers(&WALLET, &mut given, &options).await;

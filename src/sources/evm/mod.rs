@@ -85,7 +85,7 @@ use super::known_pools::KnownPools;
 use super::reference::ReferencePool;
 use super::server_reach::RecentHead;
 use super::symbol::TokenMeta;
-use crate::decode::evm::Account;
+use crate::decode::evm::{Account, Word};
 use crate::domain::{Address, Doubts, Height, Proof, Way, lock};
 use crate::registry::{Chain, Registry};
 use crate::rpc::{
@@ -142,6 +142,9 @@ struct Inner {
     /// The highest heights for which a node that offers traces, or states, refused them as pruned.
     dropped: Mutex<HashMap<Past, Height>>,
     references: KnownPools,
+    /// Blocks of which a header's hash is not the one that their transactions name: the hash, and
+    /// the number of reads that found it.
+    other_heads: Mutex<HashMap<Height, (Word, u32)>>,
     readers: Arc<AtomicUsize>,
 }
 
@@ -183,6 +186,7 @@ impl EvmSource {
             pruned: Mutex::default(),
             dropped: Mutex::default(),
             references: KnownPools::default(),
+            other_heads: Mutex::default(),
             readers: Arc::default(),
         };
         Self { inner: Arc::new(inner) }

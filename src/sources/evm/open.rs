@@ -197,7 +197,7 @@ impl EvmSource {
     }
 
     /// Checks the chain of each endpoint; endpoints on another chain are disabled.
-    async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome> {
+    pub(super) async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome> {
         let Some(expected) = self.inner.chain.chain_id else { return Ok(CheckOutcome::Unchanged) };
         let ask = |id| self.ask_chain(expected, CallOptions { on: Some(id), ..options.clone() });
         self.inner.chain_checks.check(&self.inner.pool, CHAIN_METHOD, ask).await

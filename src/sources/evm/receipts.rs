@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use sha3::{Digest as _, Keccak256};
 
 use super::wire;
-use crate::decode::evm::{Account, Log, TRANSFER, Transaction};
+use crate::decode::evm::{Account, Log, TRANSFER, Transaction, Word};
 use crate::domain::Units;
 
 /// Bytes of a bloom filter (Yellow Paper, 4.4.3).
@@ -57,6 +57,11 @@ struct Place<'a> {
 
 fn place(raw: &RawValue) -> Place<'_> {
     serde_json::from_str(raw.get()).unwrap_or_default()
+}
+
+/// The hash of the block that a transaction or a receipt names.
+pub(super) fn block_hash(raw: &RawValue) -> Option<Word> {
+    place(raw).block_hash.and_then(wire::word)
 }
 
 #[derive(Deserialize)]
