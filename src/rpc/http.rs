@@ -91,7 +91,8 @@ impl HttpTransport {
         let status = response.status().as_u16();
         let retry_after = response.headers().get(reqwest::header::RETRY_AFTER);
         let retry_after = retry_after.and_then(|v| v.to_str().ok()).map(str::to_owned);
-        let mut body = BytesMut::new();
+        // As large as it will be: one that grows is copied, and leaves holes of all its sizes.
+        let mut body = BytesMut::with_capacity(length.unwrap_or(0).min(request.body_bytes_max));
         while let Some(part) = response.chunk().await.map_err(failure)? {
             if body.len() + part.len() > request.body_bytes_max {
                 return Err(TransportError::TooLarge { bytes_max: request.body_bytes_max });

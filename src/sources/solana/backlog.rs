@@ -7,24 +7,46 @@ use std::collections::BTreeMap;
 use std::vec::IntoIter;
 
 use super::list::Entry;
-use crate::domain::Height;
+use crate::domain::{Height, TxId};
+
+/// An entry without padding and without a tag of its time: 90 bytes for 104.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, packed)]
+struct Packed {
+    slot: Height,
+    id: TxId,
+    /// `i64::MIN`: none.
+    time: i64,
+    failed: Option<bool>,
+}
+
+impl Packed {
+    fn of(Entry { slot, id, time, failed }: &Entry) -> Self {
+        Self { slot: *slot, id: *id, time: time.unwrap_or(i64::MIN), failed: *failed }
+    }
+
+    fn entry(self) -> Entry {
+        let Self { slot, id, time, failed } = self;
+        Entry { slot, id, time: Some(time).filter(|time| *time != i64::MIN), failed }
+    }
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     /// By the slot of the newest entry of a page, and by its number; none is empty.
-    pages: BTreeMap<(Reverse<Height>, usize), IntoIter<Entry>>,
+    pages: BTreeMap<(Reverse<Height>, usize), IntoIter<Packed>>,
     added: usize,
 }
 
 impl Backlog {
-    pub(super) fn add(&mut self, mut page: Vec<Entry>) {
+    pub(super) fn add(&mut self, page: &[Entry]) {
+        let mut page: Vec<Packed> = page.iter().map(Packed::of).collect();
         page.sort_by_key(|entry| Reverse(entry.slot));
-        page.shrink_to_fit();
         self.added += 1;
         self.put(self.added, page.into_iter());
     }
 
-    fn put(&mut self, number: usize, page: IntoIter<Entry>) {
+    fn put(&mut self, number: usize, page: IntoIter<Packed>) {
         if let Some(newest) = page.as_slice().first() {
             self.pages.insert((Reverse(newest.slot), number), page);
         }
@@ -44,6 +66,6 @@ impl Backlog {
             let page = page.remove();
             self.put(number, page);
         }
-        entry
+        entry.map(Packed::entry)
     }
 }

@@ -52,7 +52,7 @@ impl Timeline {
 
     /// Adds a list's entries, without those that are delivered, not wanted, failed or known.
     pub(super) fn add(&mut self, entries: &[Entry], is_wallets: bool) {
-        let mut later = Vec::new();
+        let mut later = Vec::with_capacity(entries.len());
         for entry in entries {
             if entry.slot > self.next_high || entry.slot < self.low {
                 continue;
@@ -72,7 +72,7 @@ impl Timeline {
                 later.push(*entry);
             }
         }
-        self.backlog.add(later);
+        self.backlog.add(&later);
     }
 
     fn plan(&mut self, entry: &Entry) {
