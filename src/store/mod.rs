@@ -184,11 +184,7 @@ impl Store {
 
     /// A view of what is stored now. Blocks for a short time on a file.
     pub fn view(&self) -> Result<View> {
-        match &self.0 {
-            Arm::File(store) => store.view().map(View::of_file),
-            #[cfg(feature = "postgres")]
-            Arm::Shared(store) => Ok(View::of_shared(store.view())),
-        }
+        self.open_view(None)
     }
 
     /// Replaces what is stored between the chunk's heights: rows, coverage and count change in one

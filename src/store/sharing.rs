@@ -37,10 +37,14 @@ impl Store {
 
     /// A view that reads a wallet's record and its rows behind a position as of one moment.
     pub fn view_at(&self, after: Position, limit: usize) -> Result<View> {
+        self.open_view(Some((after, limit)))
+    }
+
+    pub(super) fn open_view(&self, ahead: Option<(Position, usize)>) -> Result<View> {
         match &self.0 {
             Arm::File(store) => store.view().map(View::of_file),
             #[cfg(feature = "postgres")]
-            Arm::Shared(store) => Ok(View::of_shared(store.view().reading(after, limit))),
+            Arm::Shared(store) => Ok(View::of_shared(store.view(ahead))),
         }
     }
 

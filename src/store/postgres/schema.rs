@@ -163,12 +163,12 @@ mod tests {
             join3(migrate_by(&pool, &newer), migrate_by(&pool, &newer), writes).await;
         one.and(two).unwrap();
         let fresh = PgStore::connect(options).await.unwrap();
-        assert!(fresh.view().wallet(&wallet).await.unwrap().is_some());
+        assert!(fresh.view(None).wallet(&wallet).await.unwrap().is_some());
         migrate_by(&pool, &[FIRST, ADDS, BREAKS]).await.unwrap();
         let refused = write(old, id, 21).await;
         assert!(!matches!(refused, Ok(Written::Stored { .. })), "{refused:?}");
         let end = Instant::now() + LIMITS.lease;
-        while !matches!(old.view().wallet(&wallet).await, Err(StoreError::NewerFormat { .. })) {
+        while !matches!(old.view(None).wallet(&wallet).await, Err(StoreError::NewerFormat { .. })) {
             assert!(Instant::now() < end, "it reads on");
             sleep(LIMITS.pause_min).await;
         }

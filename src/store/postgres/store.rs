@@ -97,7 +97,7 @@ impl PgStore {
     }
 
     pub(in crate::store) async fn intern(&self, wallet: &Wallet) -> Result<WalletRecord> {
-        let view = self.view();
+        let view = self.view(None);
         if let Some(record) = view.wallet(wallet).await? {
             return Ok(WalletRecord::clone(&record));
         }

@@ -90,17 +90,13 @@ fn limited(rows: usize) -> i64 {
 }
 
 impl PgStore {
-    pub(in crate::store) fn view(&self) -> PgView {
-        PgView { inner: Arc::clone(&self.inner), ahead: None, seen: Mutex::default() }
+    /// With `ahead`, the view reads rows together with the record.
+    pub(in crate::store) fn view(&self, ahead: Option<(Position, usize)>) -> PgView {
+        PgView { inner: Arc::clone(&self.inner), ahead, seen: Mutex::default() }
     }
 }
 
 impl PgView {
-    /// Reads rows together with the record.
-    pub(in crate::store) fn reading(self, after: Position, limit: usize) -> Self {
-        Self { ahead: Some((after, limit)), ..self }
-    }
-
     pub(in crate::store) async fn wallet(
         &self,
         wallet: &Wallet,
