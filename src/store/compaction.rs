@@ -7,10 +7,9 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
-use redb::Database;
 use tokio::sync::oneshot;
 
-use super::file::{self, Shared, SharedBackend};
+use super::file::{self, Shared};
 use super::file_store::FileStore;
 use super::intern::Known;
 use super::job::Job;
@@ -88,7 +87,11 @@ impl Copy {
     ) -> Result<(u64, u64)> {
         let before = self.shared.file_bytes()?;
         let path = self.folder.join(COPY_NAME);
-        self.check_room(self.shared.disk_bytes()?)?;
+        let bytes = self.shared.disk_bytes()?;
+        if self.shared.disk_free_bytes().is_some_and(|free| free < bytes) {
+            let text = "the disk has too little room for the copy that a compaction makes";
+            return Err(io::Error::new(io::ErrorKind::StorageFull, text).into());
+        }
         backup::write_copy(&snapshot.txn, &path)?;
         // The file may reuse pages from here on.
         drop(snapshot);
@@ -103,17 +106,17 @@ impl Copy {
             }
         }
         let (shared, folder) = (Arc::clone(&self.shared), self.folder.clone());
-        alone(Box::new(move || take_place(&shared, &folder, backend, database, &mut known)))?;
+        // On the writer thread: nothing is committed meanwhile.
+        alone(Box::new(move || {
+            let (entries, _) = shared.journal.take()?;
+            journal::replay(entries, &database, &mut known)?;
+            fs::rename(folder.join(COPY_NAME), folder.join(FILE_NAME))?;
+            // The name leads to the copy from here on, so later commits must go there.
+            shared.replace(backend, database);
+            fs::File::open(folder)?.sync_all()?;
+            Ok(())
+        }))?;
         Ok((before, self.shared.file_bytes()?))
-    }
-
-    /// The copy must not fill the disk.
-    fn check_room(&self, bytes: u64) -> Result<()> {
-        if self.shared.disk_free_bytes().is_some_and(|free| free < bytes) {
-            let text = "the disk has too little room for the copy that a compaction makes";
-            return Err(io::Error::new(io::ErrorKind::StorageFull, text).into());
-        }
-        Ok(())
     }
 
     /// Closes the old file, which frees its space, as soon as no snapshot reads from it.
@@ -123,21 +126,4 @@ impl Copy {
             thread::sleep(RETIRED_POLL);
         }
     }
-}
-
-/// The last step, on the writer thread: nothing is committed meanwhile.
-fn take_place(
-    shared: &Arc<Shared>,
-    folder: &Path,
-    backend: SharedBackend,
-    database: Database,
-    known: &mut Known,
-) -> Result<()> {
-    let (entries, _) = shared.journal.take()?;
-    journal::replay(entries, &database, known)?;
-    fs::rename(folder.join(COPY_NAME), folder.join(FILE_NAME))?;
-    // The name leads to the copy from here on, so later commits must go there.
-    shared.replace(backend, database);
-    fs::File::open(folder)?.sync_all()?;
-    Ok(())
 }
