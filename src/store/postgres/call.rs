@@ -176,16 +176,20 @@ macro_rules! retried {
 
 pub(super) use retried;
 
-/// Declares methods that are one [`retried`] call of [`PgInner`](super::store::PgInner) each.
+/// Declares methods that are one [`retried`] call of [`PgInner`](super::store::PgInner) each: of
+/// the same name, or `= call(arguments)`.
 macro_rules! calls {
-    ($arm:ident: $($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+    ($arm:ident: $($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        calls! { $arm: $($name($($argument: $type),*) -> $result = $name($($argument),*);)* }
+    };
+    ($arm:ident: $($name:ident($($argument:ident: $type:ty),*) -> $result:ty =
+        $call:ident($($passed:expr),*);)*) => {
         impl $arm {
-            $($(#[$doc])*
-            pub(in crate::store) async fn $name(
+            $(pub(in crate::store) async fn $name(
                 &self, $($argument: $type),*
             ) -> Result<$result> {
                 $crate::store::postgres::call::retried!(
-                    self.inner.failures, self.inner.$name($($argument),*)
+                    self.inner.failures, self.inner.$call($($passed),*)
                 )
             })*
         }

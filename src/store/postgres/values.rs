@@ -1,6 +1,6 @@
 //! Values of pending rows.
 
-use super::call::{Called, Connection, retried};
+use super::call::{Called, Connection, calls};
 use super::names::chain;
 use super::store::{PgInner, PgStore, Stored, number, stored, unsigned, wallet_id};
 use super::write::Columns;
@@ -14,28 +14,21 @@ use crate::store::{
     NewValue, PriceRecord, Result, StoreError, WalletId, WantedPlace, WantedValue, Written,
 };
 
-/// A transaction with pending rows, without its rows, and the bounds of their keys.
-type WantedRows = (WantedValue, RowBounds);
-
-impl PgStore {
-    pub(in crate::store) async fn write_values(
-        &self,
-        id: WalletId,
-        epoch: u64,
-        values: Vec<NewValue>,
-        prices: Vec<PriceRecord>,
-    ) -> Result<Written> {
-        retried!(self.inner.failures, self.inner.values(id, epoch, &values, &prices))
-    }
+calls! {
+    PgStore:
+    write_values(
+        id: WalletId, epoch: u64, values: Vec<NewValue>, prices: Vec<PriceRecord>
+    ) -> Written = values(id, epoch, &values, &prices);
 }
 
 impl PgInner {
+    /// Transactions with pending rows, without their rows, and the bounds of the rows' keys.
     pub(super) async fn wanted_places(
         &self,
         of: ChainId,
         behind: &WantedPlace,
         limit: usize,
-    ) -> Called<Vec<WantedRows>> {
+    ) -> Called<Vec<(WantedValue, RowBounds)>> {
         let sql = "SELECT wanted.wallet, epoch, key, side_payment
                    FROM blotter.wanted_value wanted JOIN blotter.wallet_state state
                        ON state.wallet = wanted.wallet

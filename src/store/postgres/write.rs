@@ -74,19 +74,6 @@ WITH changed AS (
 SELECT disordered FROM changed";
 
 impl PgStore {
-    pub(in crate::store) async fn write_chunk(&self, chunk: Chunk) -> Result<Written> {
-        retried!(self.inner.failures, self.inner.chunk(&chunk))
-    }
-
-    pub(in crate::store) async fn update_wallet(
-        &self,
-        id: WalletId,
-        epoch: u64,
-        patch: WalletPatch,
-    ) -> Result<Written> {
-        retried!(self.inner.failures, self.inner.patch(id, epoch, &patch))
-    }
-
     pub(in crate::store) async fn write_tokens(&self, tokens: Vec<TokenRecord>) -> Result<()> {
         retried!(self.inner.failures, async {
             let connection = self.inner.connection().await?;
@@ -99,7 +86,10 @@ impl PgStore {
 
 calls! {
     PgStore:
-    cut_back(id: WalletId, above: Height) -> u64;
+    write_chunk(chunk: Chunk) -> Written = chunk(&chunk);
+    update_wallet(id: WalletId, epoch: u64, patch: WalletPatch) -> Written =
+        patch(id, epoch, &patch);
+    cut_back(id: WalletId, above: Height) -> u64 = cut_back(id, above);
 }
 
 /// A chunk with encoded rows.
@@ -444,7 +434,15 @@ impl PgInner {
         }
         found.state.epoch += 1;
         found.state.checked_at = None;
-        let kept = self.kept_anchors(&connection, id, above).await?;
+        let sql = "SELECT anchors FROM blotter.wallet_state WHERE wallet = $1";
+        let row = connection.query_opt(sql, &[&number(id)]).await?;
+        let bytes: Option<Option<&[u8]>> = row.as_ref().map(|row| row.try_get(0)).transpose()?;
+        let anchors = bytes.flatten().map(|bytes| codec::decode_anchors(ANCHORS, bytes));
+        let kept = anchors.transpose()?.map(|mut anchors| {
+            anchors.retain(|anchor| anchor.height <= above);
+            codec::encode_anchors(&anchors)
+        });
+        let kept = kept.transpose()?;
         if is_cut {
             self.forget_balances(&connection, id).await?;
         }
@@ -452,21 +450,6 @@ impl PgInner {
         let epoch = found.state.epoch;
         self.finish(connection, id, found).await?;
         Ok(epoch)
-    }
-
-    async fn kept_anchors(
-        &self,
-        connection: &Connection,
-        id: WalletId,
-        above: Height,
-    ) -> Called<Option<Vec<u8>>> {
-        let sql = "SELECT anchors FROM blotter.wallet_state WHERE wallet = $1";
-        let row = connection.query_opt(sql, &[&number(id)]).await?;
-        let bytes: Option<Option<&[u8]>> = row.as_ref().map(|row| row.try_get(0)).transpose()?;
-        let Some(bytes) = bytes.flatten() else { return Ok(None) };
-        let mut anchors = codec::decode_anchors(ANCHORS, bytes)?;
-        anchors.retain(|anchor| anchor.height <= above);
-        Ok(Some(codec::encode_anchors(&anchors)?))
     }
 
     /// Adds the transactions with pending rows, after rows were replaced.
