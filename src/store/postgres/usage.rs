@@ -12,10 +12,6 @@ use crate::store::credit::mark;
 use crate::store::schema::names::RANGES;
 use crate::store::{Counted, Credit, DeliveredRange, Result, StoreError, UsageUpdate, WalletId};
 
-fn key_number(key: KeyId) -> i64 {
-    signed(key.0)
-}
-
 impl PgStore {
     pub(in crate::store) async fn write_usage(&self, updates: Vec<UsageUpdate>) -> Result<()> {
         retried!(self.inner.failures, async {
@@ -40,7 +36,7 @@ impl PgStore {
 async fn put(connection: &Connection, updates: &[UsageUpdate]) -> Called<()> {
     let (mut totals, mut places, mut credits) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for UsageUpdate { key, wallet, ranges, total, credit } in updates {
-        let key = key_number(*key);
+        let key = signed(key.0);
         totals.insert(key, signed(*total));
         places.insert((key, number(*wallet)), encode_ranges(*wallet, ranges)?);
         if let Some(Credit { mark, left }) = credit {
@@ -90,7 +86,7 @@ impl PgInner {
     ) -> Called<T> {
         let wallet = self.wallet_of(id).await?.ok_or(StoreError::UnknownWallet(id))?;
         let connection = self.connection().await?;
-        let number_of_key = key_number(key);
+        let number_of_key = signed(key.0);
         let wallet_number = number(id);
         // Pipelined, but executed in order: the ranges are read under the lock. Forgetting the
         // wallet locks its state before the key as well, so it waits, or has deleted the state.
@@ -132,7 +128,7 @@ impl PgInner {
 
     pub(super) async fn usage_total(&self, key: KeyId) -> Called<u64> {
         let sql = "SELECT total FROM blotter.key_total WHERE key_id = $1";
-        let row = self.row(sql, &[&key_number(key)]).await?;
+        let row = self.row(sql, &[&signed(key.0)]).await?;
         Ok(row.map(|row| row.try_get(0)).transpose()?.map_or(0, unsigned))
     }
 
@@ -143,7 +139,7 @@ impl PgInner {
         family: Family,
     ) -> Called<Vec<DeliveredRange>> {
         let sql = "SELECT ranges FROM blotter.usage WHERE key_id = $1 AND wallet = $2";
-        let row = self.row(sql, &[&key_number(key), &number(id)]).await?;
+        let row = self.row(sql, &[&signed(key.0), &number(id)]).await?;
         let Some(row) = row else { return Ok(Vec::new()) };
         Ok(decode_ranges(RANGES, family, row.try_get(0)?)?)
     }
@@ -165,7 +161,7 @@ impl PgInner {
         let mark = mark(secret, wallet);
         let sql = "SELECT remaining FROM blotter.credit WHERE key_id = $1 AND mark = $2";
         let bytes = mark.to_be_bytes();
-        let row = connection.query_opt(sql, &[&key_number(key), &bytes.as_slice()]).await?;
+        let row = connection.query_opt(sql, &[&signed(key.0), &bytes.as_slice()]).await?;
         let left: Option<i64> = row.map(|row| row.try_get(0)).transpose()?;
         Ok(left.map(|left| Credit { mark, left: unsigned(left) }))
     }
