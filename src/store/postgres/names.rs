@@ -69,18 +69,7 @@ impl PgInner {
             return Ok(names);
         }
         let connection = self.connection().await?;
-        self.read_names(&connection, slice, &mut names).await?;
-        connection.give_back();
-        Ok(names)
-    }
-
-    /// Reads the names of a slice that are not cached.
-    pub(super) async fn read_names(
-        &self,
-        connection: &Connection,
-        StoredSlice { tokens, venues, .. }: &StoredSlice,
-        names: &mut SliceNames,
-    ) -> Called<()> {
+        let StoredSlice { tokens, venues, .. } = slice;
         let lacking_tokens = lacking(tokens, &names.tokens);
         if !lacking_tokens.is_empty() {
             let sql = format!("SELECT {TOKEN_COLUMNS} FROM blotter.token WHERE id = ANY($1)");
@@ -91,11 +80,12 @@ impl PgInner {
         }
         let lacking_venues = lacking(venues, &names.venues);
         if !lacking_venues.is_empty() {
-            for (id, name) in self.read_venues(connection, &lacking_venues).await? {
+            for (id, name) in self.read_venues(&connection, &lacking_venues).await? {
                 put(&mut names.venues, venues.find(id), name);
             }
         }
-        Ok(())
+        connection.give_back();
+        Ok(names)
     }
 
     async fn read_venues(
