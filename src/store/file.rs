@@ -219,29 +219,23 @@ impl SharedBackend {
     }
 }
 
+/// Forwards methods to the backend.
+macro_rules! forward {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        $(fn $name(&self, $($argument: $type),*) -> io::Result<$result> {
+            self.backend.$name($($argument),*)
+        })*
+    };
+}
+
 impl StorageBackend for SharedBackend {
-    fn len(&self) -> io::Result<u64> {
-        self.backend.len()
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.backend.read(offset, out)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.backend.set_len(len)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.backend.sync_data()
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.backend.write(offset, data)
-    }
-
-    fn close(&self) -> io::Result<()> {
-        self.backend.close()
+    forward! {
+        len() -> u64;
+        read(offset: u64, out: &mut [u8]) -> ();
+        set_len(len: u64) -> ();
+        sync_data() -> ();
+        write(offset: u64, data: &[u8]) -> ();
+        close() -> ();
     }
 
     forward_locks! {
