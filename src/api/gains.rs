@@ -24,7 +24,7 @@ use super::guarded::Guarded;
 use super::page::refusal;
 use super::parameters::{parameters, refuse_named};
 use super::query::{parse_numbers, parse_switch, parse_time, read_year, wrong};
-use super::rate_limit::{Permit, RateState};
+use super::rate_limit::Permit;
 use super::reply;
 use crate::domain::row_json::short;
 use crate::domain::{Filter, Numbers, RowRef, UnixSeconds, ValueSource, Wallet};
@@ -113,24 +113,19 @@ pub(super) async fn answer(call: &ApiCall, segment: &str) -> Result<Response, Ap
     let response = if call.method == Verb::HEAD {
         reply::head_of_stream(reply::JSON)
     } else {
-        let permits = take_permits(&call.app, &caller, rate)?;
+        let (limits, max) = (&call.app.limits, call.app.limits.pnl_per_key_max);
+        let of_key = caller.state.gains.take(max).ok_or(ApiError::TooManyPnl { max, rate })?;
+        let of_all = call.app.gains.take(limits.pnl_at_once_max).ok_or(ApiError::PnlFull)?;
         let (read, walk) = read(call, &caller, wallet, query.disposals).await?;
         let as_of = walk.as_of().await;
         drop(walk);
-        respond(call, &query, chain, wallet, read, permits, as_of).await
+        respond(call, &query, chain, wallet, read, (of_key, of_all), as_of).await
     };
     Ok(reply::rated(response, rate))
 }
 
 /// A computation's permits, of its key and of the server.
 type Permits = (Permit, Permit);
-
-fn take_permits(app: &App, caller: &Caller, rate: Option<RateState>) -> Result<Permits, ApiError> {
-    let max = app.limits.pnl_per_key_max;
-    let of_key = caller.state.gains.take(max).ok_or(ApiError::TooManyPnl { max, rate })?;
-    let of_all = app.gains.take(app.limits.pnl_at_once_max).ok_or(ApiError::PnlFull)?;
-    Ok((of_key, of_all))
-}
 
 /// The rows of a history, and how its walk ended.
 struct Read {

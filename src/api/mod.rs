@@ -155,8 +155,7 @@ impl Api {
         listener: TcpListener,
         stop: impl Future<Output = ()> + Send,
     ) -> Drained {
-        let routes = routes::routes(&self.current);
-        server::serve(self.current.clone(), routes, listener, stop).await
+        server::serve(self.current.clone(), self.routes(), listener, stop).await
     }
 
     /// Serves only the metrics and the probes, until `stop` completes.

@@ -67,8 +67,7 @@ impl Page {
         {
             return Err(error.into());
         }
-        let cursor = (!is_last(end)).then(|| self.cursor());
-        self.write_end(end, cursor.as_deref());
+        let cursor = self.write_end(end);
         let body = std::mem::take(&mut self.out);
         let mut response = reply::whole_in(StatusCode::OK, reply::JSON, body, self.request.coding);
         let headers = response.headers_mut();
@@ -135,15 +134,17 @@ impl Page {
                 self.app.metrics.trades_written.inc_by(written);
             }
             Step::End(end) => {
-                let cursor = (!is_last(end)).then(|| self.cursor());
-                self.write_end(end, cursor.as_deref());
+                self.write_end(end);
                 self.ended = true;
             }
         }
     }
 
-    fn write_end(&mut self, end: &End, cursor: Option<&str>) {
-        let End { complete, trade_count, .. } = end;
+    /// Returns the cursor, which only the last page of a complete history lacks.
+    fn write_end(&mut self, end: &End) -> Option<String> {
+        let End { complete, trade_count, more, .. } = end;
+        let is_last = *complete && !*more;
+        let cursor = (!is_last).then(|| self.walk.cursor().encode(&self.request.wallet));
         let complete_text = if *complete { "true" } else { "false" };
         self.out.extend_from_slice(b"],\"complete\":");
         self.out.extend_from_slice(complete_text.as_bytes());
@@ -151,26 +152,18 @@ impl Page {
         if *complete {
             self.number(",\"totalPages\":", trade_count.div_ceil(self.size));
         }
-        if let Some(cursor) = cursor {
+        if let Some(cursor) = &cursor {
             self.out.extend_from_slice(b",\"cursor\":");
             string(&mut self.out, cursor);
         }
         self.out.push(b'}');
+        cursor
     }
 
     fn number(&mut self, name: &str, value: u64) {
         self.out.extend_from_slice(name.as_bytes());
         self.out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
     }
-
-    fn cursor(&self) -> String {
-        self.walk.cursor().encode(&self.request.wallet)
-    }
-}
-
-/// Whether a page is the last one of a complete history, the only one without a cursor.
-fn is_last(end: &End) -> bool {
-    end.complete && !end.more
 }
 
 /// The error of a page without rows. `None` if some history is stored and only endpoints fail: the

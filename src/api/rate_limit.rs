@@ -34,10 +34,6 @@ impl RequestRate {
         let burst = (saved.saturating_mul(millis) / 1_000_000).max(1);
         Self { interval: Duration::from_nanos(1_000_000_000_000 / millis), burst }
     }
-
-    fn window(&self) -> Duration {
-        self.interval.saturating_mul(u32::try_from(self.burst).unwrap_or(u32::MAX))
-    }
 }
 
 /// A token bucket, stored as the time at which it is full again.
@@ -54,13 +50,16 @@ impl Bucket {
         now: Instant,
     ) -> Result<RateState, (RateState, Duration)> {
         let mut full_at = lock(&self.0);
-        let window = rate.window();
+        let window = rate.interval.saturating_mul(u32::try_from(rate.burst).unwrap_or(u32::MAX));
         let used = full_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
-        let state = |used: Duration| RateState {
-            burst: rate.burst,
-            window_seconds: whole_seconds(window),
-            remaining: whole(window.saturating_sub(used), rate.interval),
-            reset_seconds: whole_seconds(used),
+        let state = |used: Duration| {
+            let requests = window.saturating_sub(used).as_nanos() / rate.interval.as_nanos().max(1);
+            RateState {
+                burst: rate.burst,
+                window_seconds: whole_seconds(window),
+                remaining: u64::try_from(requests).unwrap_or(u64::MAX),
+                reset_seconds: whole_seconds(used),
+            }
         };
         let after = used.saturating_add(rate.interval.saturating_mul(count));
         if after > window {
@@ -69,10 +68,6 @@ impl Bucket {
         *full_at = Some(now + after);
         Ok(state(after))
     }
-}
-
-fn whole(time: Duration, interval: Duration) -> u64 {
-    u64::try_from(time.as_nanos() / interval.as_nanos().max(1)).unwrap_or(u64::MAX)
 }
 
 /// Rounded up, so that a client that waits this long waits long enough.
