@@ -102,7 +102,10 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
         |transport| Context { config: &config, registry: &registry, environment, transport, quiet };
     match &args.command {
         Command::Serve { .. } => {
-            let load = loader(args.flags(), environment.clone());
+            // A reload reads the same flags and environment variables.
+            let (flags, environment) = (args.flags(), environment.clone());
+            let load: serve::reload::LoadConfig =
+                Box::new(move || read_config(&flags, &environment, &tables()?));
             runtime()?.block_on(serve::run(&config, registry, &http()?, load))
         }
         Command::Demo(demo) => {
@@ -149,11 +152,6 @@ fn read_config(
 ) -> Result<config::Config, CliError> {
     let read = |path: &std::path::Path| std::fs::read_to_string(path);
     Ok(config::load(flags, environment, registry, read)?)
-}
-
-/// Reloads the configuration from the same flags and environment variables.
-fn loader(flags: config::Flags, environment: Environment) -> serve::reload::LoadConfig {
-    Box::new(move || read_config(&flags, &environment, &tables()?))
 }
 
 /// One thread more than there are processors, which looks at the sockets while the others poll;

@@ -89,9 +89,7 @@ impl Export {
         colour: bool,
     ) -> Result<Self, CliError> {
         let side = path.map(|path| with_suffix(path, RESUME_SUFFIX));
-        if let Some(side) = &side {
-            remove(side)?;
-        }
+        side.as_deref().map_or(Ok(()), remove)?;
         let encoder = encoder(&subject, colour);
         let (has_begun, saved_at) = (false, Instant::now());
         let (rows, cursor, oldest) = (0, None, None);
@@ -221,9 +219,7 @@ impl Export {
         self.saved_at = Instant::now();
         Ok(())
     }
-}
 
-impl Export {
     fn write(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError> {
         self.start()?;
         self.rows += u64::try_from(rows.len()).unwrap_or(u64::MAX);
