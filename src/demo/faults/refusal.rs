@@ -30,9 +30,6 @@ listed! {
     }
 }
 
-const TEXT_UNUSUAL: &str = "unusual activity detected, access denied";
-const TEXT_UNKNOWN: &str = "backend said 0x17";
-
 impl Refusal {
     /// The refusal of the whole request, where it is one.
     pub(in crate::demo) fn status(self) -> Option<HttpAnswer> {
@@ -49,7 +46,8 @@ impl Refusal {
     }
 
     fn text(self) -> &'static str {
-        if self == Self::Unusual { TEXT_UNUSUAL } else { TEXT_UNKNOWN }
+        let unusual = "unusual activity detected, access denied";
+        if self == Self::Unusual { unusual } else { "backend said 0x17" }
     }
 
     /// The error of one call.

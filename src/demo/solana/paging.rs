@@ -49,13 +49,23 @@ impl NodeContext<'_> {
         Ok(out)
     }
 
-    /// A page of the account that every block names.
+    /// A page of the account that every block names, newest first.
     fn busy_page(&self, head: Height, before: Option<[u8; 64]>, limit: usize) -> Vec<ListEntry> {
         let from = before.and_then(|before| self.model.filler_place(&before));
         if before.is_some() && from.is_none() {
             return Vec::new();
         }
-        let entries = busy_entries(self.model, from.unwrap_or((head, u32::MAX)));
+        let (top, below) = from.unwrap_or((head, u32::MAX));
+        let blocks = (0..=top).rev().filter(|slot| slots::has_block(*slot));
+        let entries = blocks.flat_map(move |slot| {
+            let most = if slot == top { below.min(OF_A_BLOCK) } else { OF_A_BLOCK };
+            (0..most).rev().map(move |index| ListEntry {
+                signature: self.model.filler(slot, index),
+                number: 0,
+                spot: Spot { height: slot, index },
+                failed: false,
+            })
+        });
         let mut page = entries.take(limit).collect();
         self.answer_faults.end_early(&mut page);
         page
@@ -301,7 +311,14 @@ impl SolanaModel {
         };
         match token {
             DemoToken::Coin(_) | DemoToken::Created(..) => {
-                self.before_in_cycles(wallet, token, below)
+                let (lane, first, period) = self.script(wallet).cycles_of(token)?;
+                let trades = wallet.trades_below(below);
+                // The newest cycle of the coin that has begun, then its newest step below.
+                let begun = trades.checked_sub(lane + 1)? / LANES / STEPS;
+                let cycle = begun - begun.checked_sub(first)? % period;
+                let trades_of = (0..STEPS).map(|step| (cycle * STEPS + step) * LANES + lane);
+                let newest = trades_of.rev().find(|trade| *trade < trades);
+                newest.map(|trade| wallet.number_of_trade(trade))
             }
             DemoToken::Usdc => {
                 let script = self.script(wallet);
@@ -318,24 +335,6 @@ impl SolanaModel {
             DemoToken::Idle => noise(NoiseKind::TokenAccount, &|_| true),
             DemoToken::WrappedSol => (0..below).rev().find(|number| self.wraps(wallet, *number)),
         }
-    }
-
-    fn before_in_cycles(
-        &self,
-        wallet: &WalletHistory,
-        token: DemoToken,
-        below: u64,
-    ) -> Option<u64> {
-        let (lane, first, period) = self.script(wallet).cycles_of(token)?;
-        let trades = wallet.trades_below(below);
-        // The newest cycle of the coin that has begun, then its newest step below the bound.
-        let begun = trades.checked_sub(lane + 1)? / LANES / STEPS;
-        let cycle = begun - begun.checked_sub(first)? % period;
-        (0..STEPS)
-            .rev()
-            .map(|step| (cycle * STEPS + step) * LANES + lane)
-            .find(|trade| *trade < trades)
-            .map(|trade| wallet.number_of_trade(trade))
     }
 
     fn wraps(&self, wallet: &WalletHistory, number: u64) -> bool {
@@ -364,23 +363,6 @@ const OF_A_BLOCK: u32 = 3;
 /// Whether transactions of other users name an account in every block: the mint of wrapped SOL.
 fn is_busy(key: &ModelKey) -> bool {
     KnownAccount::of(key) == Some(KnownAccount::WrappedSol)
-}
-
-/// The entries of that account below a place, newest first.
-fn busy_entries(
-    model: &SolanaModel,
-    (top, below): (Height, u32),
-) -> impl Iterator<Item = ListEntry> {
-    let blocks = (0..=top).rev().filter(|slot| slots::has_block(*slot));
-    blocks.flat_map(move |slot| {
-        let most = if slot == top { below.min(OF_A_BLOCK) } else { OF_A_BLOCK };
-        (0..most).rev().map(move |index| ListEntry {
-            signature: model.filler(slot, index),
-            number: 0,
-            spot: Spot { height: slot, index },
-            failed: false,
-        })
-    })
 }
 
 /// A page with a token for the next one, if there are more.

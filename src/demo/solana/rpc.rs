@@ -84,7 +84,10 @@ impl NodeContext<'_> {
             "getSignaturesForAddress" => self.signatures(),
             "getTransaction" => self.transaction(),
             "getSignatureStatuses" => self.signature_statuses(),
-            "getAccountInfo" => self.account_info(),
+            "getAccountInfo" => {
+                let key = key(self.params, 0)?;
+                at_slot(self.head, &json!(self.model.account(&key, self.head)))
+            }
             "getMultipleAccounts" => self.multiple_accounts(),
             "getTokenAccountsByOwner" => self.token_accounts(),
             "getBlock" => self.block(),
@@ -255,11 +258,6 @@ impl NodeContext<'_> {
              \"maxSupportedTransactionVersion\": {version}"
         );
         Err(DemoError::new(-32015, text))
-    }
-
-    fn account_info(&self) -> CallReply {
-        let key = key(self.params, 0)?;
-        at_slot(self.head, &json!(self.model.account(&key, self.head)))
     }
 
     fn multiple_accounts(&self) -> CallReply {
