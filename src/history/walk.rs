@@ -137,6 +137,9 @@ struct SeenRecord {
     checked_at: Option<UnixMillis>,
 }
 
+/// A view of the store, the wallet's record in it, and a height up to which rows are meant.
+type Scope<'a> = (&'a View, &'a WalletRecord, Height);
+
 /// Why a walk ends before the end of its history; `None`: without a reason to report.
 #[derive(Debug, Clone)]
 struct Ending(Option<HistoryError>);
@@ -334,10 +337,10 @@ impl Walk {
             Position::After(key) => key.height.min(head),
         };
         let Some(floor) = record.coverage.run_low(from) else { return Ok(Look::Edge(Some(from))) };
-        if self.skip_rejected(&view, &record, (head, floor)).await? {
+        if self.skip_rejected((&view, &record, head), floor).await? {
             return Ok(Look::Passed);
         }
-        let part = (self.from(&view, &record, head).await?, floor);
+        let part = (self.from((&view, &record, head)).await?, floor);
         let (mut rows, more) = match view.rows_into(record.id, part, limit, self.row_buffer()).await
         {
             // Another process has removed rows since the record was read: look again.
@@ -352,14 +355,14 @@ impl Walk {
         }
         self.page_end = None;
         if is_last && rows.len() >= limit {
-            self.page_end = self.page_end(&view, &record, head, more).await?.map(Box::new);
+            self.page_end = self.page_end((&view, &record, head), more).await?.map(Box::new);
         }
         let is_cut = self.cut_at_from(&mut rows);
         if rows.is_empty() {
             self.inner.row_buffers.put(std::mem::take(&mut rows));
         }
         self.from_reached =
-            rows.is_empty() && self.is_from_reached(&view, &record, (from, floor)).await?;
+            rows.is_empty() && self.is_from_reached((&view, &record, from), floor).await?;
         if is_cut && self.from_reached {
             return Ok(Look::Bottom);
         }
@@ -406,12 +409,7 @@ impl Walk {
 
     /// Whether nothing below this range of covered heights can match the filter's `from`: a
     /// transaction in it, trade or not, is old enough.
-    async fn is_from_reached(
-        &self,
-        view: &View,
-        record: &WalletRecord,
-        (high, low): (Height, Height),
-    ) -> Result<bool> {
+    async fn is_from_reached(&self, (view, record, high): Scope<'_>, low: Height) -> Result<bool> {
         let WalkRequest { wallet, filter, .. } = &self.request;
         let Some(last) = filter.ends_behind(wallet.address.family()) else { return Ok(false) };
         let reached = self.progress.borrow().reached;
@@ -428,9 +426,9 @@ impl Walk {
     }
 
     /// The position from which the next rows are read.
-    async fn from(&self, view: &View, record: &WalletRecord, head: Height) -> Result<Position> {
+    async fn from(&self, scope: Scope<'_>) -> Result<Position> {
         match self.position {
-            Position::Start => self.start_position(view, record, head).await,
+            Position::Start => self.start_position(scope).await,
             Position::After(_) => Ok(self.position),
         }
     }
@@ -451,22 +449,13 @@ impl Walk {
 
     /// The walk's starting position. Rows stored above the head since it was fixed may lie above a
     /// gap, and belong to later walks.
-    async fn start_position(
-        &self,
-        view: &View,
-        record: &WalletRecord,
-        head: Height,
-    ) -> Result<Position> {
-        self.first_below(view, record, (head, self.first_possible_position())).await
+    async fn start_position(&self, scope: Scope<'_>) -> Result<Position> {
+        self.first_below(scope, self.first_possible_position()).await
     }
 
     /// The first position at or behind the given one whose next row is not above the head.
-    async fn first_below(
-        &self,
-        view: &View,
-        record: &WalletRecord,
-        (head, mut position): (Height, Position),
-    ) -> Result<Position> {
+    async fn first_below(&self, scope: Scope<'_>, mut position: Position) -> Result<Position> {
+        let (view, record, head) = scope;
         if record.coverage.top().is_none_or(|top| top <= head) {
             return Ok(position);
         }

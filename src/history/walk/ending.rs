@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{End, Extent, Step, Walk};
+use super::{End, Extent, Scope, Step, Walk};
 use crate::domain::{Height, Position};
 use crate::history::Result;
 use crate::history::error::HistoryError;
@@ -121,7 +121,7 @@ impl Walk {
             Completeness::Complete => None,
         };
         let trade_count = count_below(&view, &record, head).await?;
-        let from = self.from(&view, &record, head).await?;
+        let from = self.from((&view, &record, head)).await?;
         let below = view.rows(record.id, from, 0, 1).await?;
         let is_changed = self.passed.is_some_and(|passed| passed != trade_count);
         let changed = is_changed.then_some(HistoryError::Changed);
@@ -162,25 +162,25 @@ impl Walk {
             if passed > RECOUNT_MAX {
                 return Ok(false);
             }
-            let part = (head, self.position);
-            return Ok(self.count_before(&view, &record, part, passed).await? != passed);
+            let (scope, place): (Scope<'_>, _) = ((&view, &record, head), self.position);
+            return Ok(self.count_before(scope, place, passed).await? != passed);
         }
         let stored = count_below(&view, &record, head).await?;
         let Some(rest) = stored.checked_sub(passed) else { return Ok(true) };
-        Ok(rest > 0 && self.count_behind(&view, &record, head, rest).await? != rest)
+        Ok(rest > 0 && self.count_behind((&view, &record, head), rest).await? != rest)
     }
 
     /// Number of rows between the walk's beginning and a position; stops once it exceeds `max`.
     pub(super) async fn count_before(
         &self,
-        view: &View,
-        record: &WalletRecord,
-        (head, place): (Height, Position),
+        scope: Scope<'_>,
+        place: Position,
         max: u64,
     ) -> Result<u64> {
         let Position::After(end) = place else { return Ok(0) };
         let limit = self.inner.limits.rows_per_step_max;
-        let (mut at, mut count) = (self.start_position(view, record, head).await?, 0);
+        let (mut at, mut count) = (self.start_position(scope).await?, 0);
+        let (view, record, _) = scope;
         while count <= max {
             let rows = view.rows(record.id, at, 0, limit).await?;
             let before = rows.bare().iter().take_while(|row| row.key <= end).count();
@@ -194,15 +194,10 @@ impl Walk {
 
     /// Number of rows behind the position; stops once it exceeds `max`. There may be many: a page
     /// that the last matching row fills stands before all rows that its filter rejects.
-    async fn count_behind(
-        &self,
-        view: &View,
-        record: &WalletRecord,
-        head: Height,
-        max: u64,
-    ) -> Result<u64> {
+    async fn count_behind(&self, scope: Scope<'_>, max: u64) -> Result<u64> {
+        let (view, record, _) = scope;
         let limit = self.inner.limits.rows_per_step_max;
-        let (mut at, mut count) = (self.from(view, record, head).await?, 0);
+        let (mut at, mut count) = (self.from(scope).await?, 0);
         while count <= max {
             let rejected = self.rejected(view, record.id, (at, 0))?;
             let (last, rows) = if let Some((last, rows)) = rejected {
@@ -221,13 +216,8 @@ impl Walk {
 
     /// The end of a page whose rows one look found; `None` if not all is stored and proved, or no
     /// row follows: then the rows must be counted before the end is computed.
-    pub(super) async fn page_end(
-        &self,
-        view: &View,
-        record: &WalletRecord,
-        head: Height,
-        more: bool,
-    ) -> Result<Option<End>> {
+    pub(super) async fn page_end(&self, scope: Scope<'_>, more: bool) -> Result<Option<End>> {
+        let (view, record, head) = scope;
         if !more || !self.inner.is_complete(record, head) {
             return Ok(None);
         }

@@ -7,12 +7,12 @@ use tokio::time::Instant;
 
 use super::delivery::COUNTING_MAX;
 use super::ending::{RECOUNT_MAX, count_below};
-use super::{Look, Walk};
-use crate::domain::{BareRow, Height, Position, Rows};
+use super::{Look, Scope, Walk};
+use crate::domain::{BareRow, Position, Rows};
 use crate::history::Result;
 use crate::history::error::HistoryError;
 use crate::history::plan::Demand;
-use crate::store::{View, WalletRecord};
+use crate::store::WalletRecord;
 
 impl Walk {
     /// Makes the walk live: the history down from the head is delivered, and the position becomes
@@ -25,7 +25,7 @@ impl Walk {
         let view = self.inner.view()?;
         let (record, head) =
             self.record(&view).await?.zip(self.head).ok_or(HistoryError::Internal)?;
-        let from = self.from(&view, &record, head).await?;
+        let from = self.from((&view, &record, head)).await?;
         let next = view.rows(record.id, from, 0, 1).await?.last_key();
         let follows = next.is_some_and(|key| !self.request.filter.ends_at(&key));
         let count = count_below(&view, &record, head).await?;
@@ -34,7 +34,7 @@ impl Walk {
         let is_other = !self.request.filter.is_timed() && self.passed != Some(count);
         // With `from`, the walk ends above heights that may be unread.
         let since = match self.request.filter.from {
-            Some(_) => self.count_since(&view, &record, head).await?,
+            Some(_) => self.count_since((&view, &record, head)).await?,
             None => record.coverage.is_complete(head).then_some(count),
         };
         // With `to` as well, `passed` counts from another row, so it cannot be compared.
@@ -44,7 +44,7 @@ impl Walk {
             return Ok(None);
         }
         // Rows that are too new for the filter count as passed as well.
-        let mut at = self.first_below(&view, &record, (head, Position::Start)).await?;
+        let mut at = self.first_below((&view, &record, head), Position::Start).await?;
         let newest = loop {
             let newest = view.rows(record.id, at, 0, 1).await?.last_key();
             match newest.filter(|key| key.height > head) {
@@ -119,7 +119,7 @@ impl Walk {
     /// again before they are missed.
     async fn unless_late(
         &mut self,
-        (view, record, top): (&View, &WalletRecord, Height),
+        (view, record, top): Scope<'_>,
         newer: usize,
         look: Look,
     ) -> Result<Look> {
@@ -132,7 +132,7 @@ impl Walk {
             return Ok(look);
         }
         let stored = match self.request.filter.from {
-            Some(_) => self.count_since(view, record, top).await?,
+            Some(_) => self.count_since((view, record, top)).await?,
             None => record.coverage.is_complete(top).then_some(record.count),
         };
         if stored.is_none_or(|stored| stored == known) {
@@ -150,15 +150,10 @@ impl Walk {
 
     /// Number of rows up to a height that are not older than the filter's `from`; `None` if some
     /// may not be stored, or there are too many to count.
-    async fn count_since(
-        &self,
-        view: &View,
-        record: &WalletRecord,
-        head: Height,
-    ) -> Result<Option<u64>> {
+    async fn count_since(&self, (view, record, head): Scope<'_>) -> Result<Option<u64>> {
         let Some(floor) = record.coverage.run_low(head) else { return Ok(None) };
         let limit = self.inner.limits.rows_per_step_max;
-        let mut at = self.first_below(view, record, (head, Position::Start)).await?;
+        let mut at = self.first_below((view, record, head), Position::Start).await?;
         let mut count = 0_u64;
         while count <= RECOUNT_MAX {
             let mut rows = view.rows(record.id, at, floor, limit).await?;
@@ -167,7 +162,7 @@ impl Walk {
             count = count.saturating_add(u64::try_from(rows.len()).unwrap_or(u64::MAX));
             let Some(last) = rows.last_key().filter(|_| !is_cut && !is_last) else {
                 let is_whole =
-                    floor == 0 || self.is_from_reached(view, record, (head, floor)).await?;
+                    floor == 0 || self.is_from_reached((view, record, head), floor).await?;
                 return Ok(is_whole.then_some(count));
             };
             at = Position::After(last);

@@ -113,7 +113,7 @@ impl Walk {
         let mut is_done = true;
         if !match_count.is_finished {
             let from = match match_count.below {
-                Position::Start => self.start_position(&view, &record, head).await?,
+                Position::Start => self.start_position((&view, &record, head)).await?,
                 Position::After(_) => match_count.below,
             };
             let rejected = self.rejected(&view, record.id, (from, floor))?;
@@ -132,7 +132,7 @@ impl Walk {
             match_count.is_finished = is_last
                 && (floor == 0
                     || self.from_reached
-                    || self.is_from_reached(&view, &record, (head, floor)).await?);
+                    || self.is_from_reached((&view, &record, head), floor).await?);
             match_count.rows_when_finished = record.count;
             if match_count.is_finished && self.has_missed_rows(&match_count, &view, &record).await?
             {
@@ -177,7 +177,7 @@ impl Walk {
             return Ok(false);
         };
         let counted_rows = if self.request.filter.is_timed() {
-            self.count_before(view, record, (head, match_count.below), match_count.counted_rows)
+            self.count_before((view, record, head), match_count.below, match_count.counted_rows)
                 .await?
         } else {
             count_below(view, record, head).await?

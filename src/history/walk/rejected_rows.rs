@@ -2,23 +2,18 @@
 
 use tokio::time::Instant;
 
-use super::{Ending, Walk};
+use super::{Ending, Scope, Walk};
 use crate::domain::{BareRow, Filter, Height, Position, TradeKey};
 use crate::history::Result;
-use crate::store::{View, WalletId, WalletRecord};
+use crate::store::{View, WalletId};
 
 impl Walk {
     /// Passes rows that the filter certainly rejects; true if more of them may follow.
-    pub(super) async fn skip_rejected(
-        &mut self,
-        view: &View,
-        record: &WalletRecord,
-        (head, floor): (Height, Height),
-    ) -> Result<bool> {
+    pub(super) async fn skip_rejected(&mut self, scope: Scope<'_>, floor: Height) -> Result<bool> {
         if self.request.filter.is_none() {
             return Ok(false);
         }
-        let place = self.from(view, record, head).await?;
+        let ((view, record, _), place) = (scope, self.from(scope).await?);
         let rejected = self.rejected(view, record.id, (place, floor))?;
         let Some((last, passed)) = rejected else { return Ok(false) };
         self.pass_to(last, (passed, 0));
