@@ -160,6 +160,19 @@ fn write_refused() -> HistoryError {
 }
 
 impl Inner {
+    /// Makes a wallet's worker read the heights in doubt again, in the background.
+    fn reread_in_background(self: &Arc<Self>, wallet: Wallet) -> Result<()> {
+        let lapse = walk::millis(self.limits.background_lapse);
+        let until = UnixMillis(self.clock.now().0.saturating_add(lapse));
+        self.rereads.begin_again(&wallet);
+        self.attend(wallet, false, |load| {
+            load.notify_update();
+            if load.background().is_none() {
+                load.set_background(Some(Pending { key: KeyId::LOCAL, until }));
+            }
+        })
+    }
+
     /// Audits recently requested wallets, one step at a time, within the budget of calls.
     pub(super) async fn audit_regularly(self: Arc<Self>) {
         if self.limits.audit.calls_per_hour == 0 {
@@ -310,20 +323,10 @@ impl Audit {
         let is_whole =
             chunk.is_none_or(|chunk| chunk.missing.is_empty() && self.source.accepts(chunk.proof));
         let mut difference = Difference::between(stored, &found, is_whole);
-        if let Some(chunk) = chunk {
-            difference.missing.extend(self.unstored_late(record, chunk).await?);
-        }
-        Ok(difference)
-    }
-
-    /// Late transactions with rows that are not stored although their heights are covered. Stored
-    /// ones are no difference, else their heights would be read again in each round.
-    async fn unstored_late(
-        &self,
-        record: &WalletRecord,
-        chunk: &RawChunk,
-    ) -> Result<BTreeSet<TradedTx>, IngestError> {
-        let (view, mut unstored) = (self.inner.view()?, BTreeSet::new());
+        let Some(chunk) = chunk else { return Ok(difference) };
+        // Late transactions with rows that are not stored although their heights are covered.
+        // Stored ones are no difference, else their heights would be read again in each round.
+        let view = self.inner.view()?;
         for tx in chunk.late.iter().filter(|tx| record.coverage.covers(tx.height())) {
             let traded = self.traded(std::slice::from_ref(tx));
             if traded.is_empty() {
@@ -332,9 +335,9 @@ impl Audit {
             let time = tx.time();
             let rows = view.rows_between(record.id, time, time, ROWS_AT_ONCE).await?;
             let is_stored = |id: TxId| rows.bare().iter().any(|row| row.key.tx == id);
-            unstored.extend(traded.into_iter().filter(|(_, id)| !is_stored(*id)));
+            difference.missing.extend(traded.into_iter().filter(|(_, id)| !is_stored(*id)));
         }
-        Ok(unstored)
+        Ok(difference)
     }
 
     fn traded(&self, txs: &[RawTx]) -> BTreeSet<TradedTx> {
@@ -412,21 +415,6 @@ impl Audit {
         }
         inner.reread_in_background(wallet)?;
         Ok(true)
-    }
-}
-
-impl Inner {
-    /// Makes a wallet's worker read the heights in doubt again, in the background.
-    fn reread_in_background(self: &Arc<Self>, wallet: Wallet) -> Result<()> {
-        let lapse = walk::millis(self.limits.background_lapse);
-        let until = UnixMillis(self.clock.now().0.saturating_add(lapse));
-        self.rereads.begin_again(&wallet);
-        self.attend(wallet, false, |load| {
-            load.notify_update();
-            if load.background().is_none() {
-                load.set_background(Some(Pending { key: KeyId::LOCAL, until }));
-            }
-        })
     }
 }
 

@@ -67,7 +67,15 @@ impl Inner {
         }
         let (height, time) = (found.raw.height(), found.raw.time());
         let mints = mentioned_tokens(&explanation);
-        let mut tokens = self.known_tokens(&wallet, &mints, &explanation).await?;
+        let (view, mut tokens) = (self.view()?, BTreeMap::new());
+        for &mint in &mints {
+            let token = view.token(wallet.chain, &mint).await?;
+            let Some(TokenRecord { symbol, decimals, .. }) = token else { continue };
+            let decoded = explanation.decoded.decimals.iter().find(|(of, _)| *of == mint);
+            let decimals = decimals.or(decoded.map(|(_, decimals)| *decimals));
+            tokens.insert(mint, Token::new(mint, symbol, decimals));
+        }
+        drop(view);
         let unknown: Vec<Address> =
             mints.into_iter().filter(|mint| !tokens.contains_key(mint)).collect();
         // An explanation without symbols is still useful.
@@ -79,27 +87,6 @@ impl Inner {
         }
         let stored = self.rows_of(&wallet, tx, height, time).await?;
         Ok(Some(Explained { tx, height, time, explanation, tokens, stored }))
-    }
-
-    async fn known_tokens(
-        &self,
-        wallet: &Wallet,
-        mints: &[Address],
-        explanation: &Explanation,
-    ) -> Result<BTreeMap<Address, Token>> {
-        let view = self.view()?;
-        let mut tokens = BTreeMap::new();
-        for &mint in mints {
-            let decoded_decimals = explanation.decoded.decimals.iter().find(|(of, _)| *of == mint);
-            let decoded_decimals = decoded_decimals.map(|(_, decimals)| *decimals);
-            let Some(TokenRecord { symbol, decimals, .. }) =
-                view.token(wallet.chain, &mint).await?
-            else {
-                continue;
-            };
-            tokens.insert(mint, Token::new(mint, symbol, decimals.or(decoded_decimals)));
-        }
-        Ok(tokens)
     }
 
     /// The stored rows of one transaction.

@@ -147,7 +147,9 @@ impl StoredChunk {
 /// accounts.
 pub(super) fn drop_unaware(read_tasks: &mut Vec<ReadTask>, at: usize, news: StoredChunk) -> usize {
     let Some(read_task) = read_tasks.get_mut(at) else { return at };
-    read_task.left_out = enclosing_range(read_task.left_out, news.left_out);
+    let all = || read_task.left_out.into_iter().chain(news.left_out);
+    let low = all().map(|(low, _)| low).min();
+    read_task.left_out = low.zip(all().map(|(_, high)| high).max());
     let reported = match news.late_accounts {
         LateAccounts::Unreported => None,
         LateAccounts::Partly => read_task.left_out,
@@ -168,15 +170,6 @@ pub(super) fn drop_unaware(read_tasks: &mut Vec<ReadTask>, at: usize, news: Stor
 
 fn overlap(one: (Height, Height), other: (Height, Height)) -> bool {
     one.0 <= other.1 && other.0 <= one.1
-}
-
-fn enclosing_range(
-    one: Option<(Height, Height)>,
-    other: Option<(Height, Height)>,
-) -> Option<(Height, Height)> {
-    let all = || one.into_iter().chain(other);
-    let low = all().map(|(low, _)| low).min();
-    low.zip(all().map(|(_, high)| high).max())
 }
 
 /// Lower end of a check for newer heights that began within `linger`. It is finished even without

@@ -58,12 +58,6 @@ impl Inner {
             || followed.len() >= self.limits.wallets_followed_max
     }
 
-    /// Ends a worker whose chain was disabled before it started or restarted.
-    fn report_disabled(&self, load: &Arc<WalletLoad>) {
-        self.remove_load(load);
-        load.notify_failure(HistoryError::ChainDisabled);
-    }
-
     /// Ends the walks of a wallet that another process has forgotten.
     pub(super) fn close(&self, load: &Arc<WalletLoad>) {
         self.remove_load(load);
@@ -87,7 +81,9 @@ impl Inner {
             // one.
             let generation = self.sources.generation();
             let Some(source) = self.sources.get(&load.wallet.chain) else {
-                self.report_disabled(&load);
+                // The chain was disabled before the worker started or restarted.
+                self.remove_load(&load);
+                load.notify_failure(HistoryError::ChainDisabled);
                 break;
             };
             let lane = self.lanes.fetch_add(1, Ordering::Relaxed);

@@ -7,10 +7,9 @@ use futures_util::future::try_join_all;
 
 use super::Worker;
 use crate::domain::{Height, lock};
-use crate::history::Inner;
-use crate::history::Result;
 use crate::history::anchors::{self, AnchorComparison, ReorgOutcome};
 use crate::history::ingest::IngestError;
+use crate::history::{HistoryError, Inner, Result};
 use crate::rpc::UpstreamError;
 use crate::store::{Anchor, WalletId, WalletPatch, WalletRecord};
 
@@ -33,9 +32,12 @@ impl Worker {
                 let Some(Ok(hash)) = asked else { return };
                 let Some(hash) = hash else { continue };
                 let _alone = lock.lock().await;
-                let written =
-                    inner.keep_anchor((id, epoch), Anchor { height, hash }, dropped).await;
-                if let Err(error) = written {
+                let written = async {
+                    let anchors = inner.anchors_with(id, Anchor { height, hash }, dropped).await?;
+                    let patch = WalletPatch { anchors: Some(anchors), ..WalletPatch::default() };
+                    inner.store.update_wallet(id, epoch, patch).await.map_err(HistoryError::from)
+                };
+                if let Err(error) = written.await {
                     tracing::warn!(%error, "cannot store a block hash");
                 }
                 return;
@@ -105,17 +107,6 @@ impl Worker {
 }
 
 impl Inner {
-    async fn keep_anchor(
-        &self,
-        (id, epoch): (WalletId, u64),
-        anchor: Anchor,
-        dropped: Option<(Height, Height)>,
-    ) -> Result<()> {
-        let anchors = Some(self.anchors_with(id, anchor, dropped).await?);
-        let patch = WalletPatch { anchors, ..WalletPatch::default() };
-        Ok(self.store.update_wallet(id, epoch, patch).await.map(drop)?)
-    }
-
     /// The kept anchors and a new one, without those whose blocks no endpoint keeps: a later check
     /// soon after this one would leave them undecided.
     pub(super) async fn anchors_with(
