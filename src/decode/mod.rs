@@ -3,6 +3,7 @@
 mod abi;
 pub mod evm;
 pub mod explain;
+mod fixed_rate;
 mod flow;
 mod json;
 mod settler;

@@ -120,6 +120,7 @@ pub struct SolanaTables {
     programs: HashMap<Key, Program>,
     accounts: HashMap<Key, AccountKind>,
     not_swaps: HashSet<Discriminator>,
+    swaps: HashSet<Discriminator>,
 }
 
 impl SolanaTables {
@@ -134,6 +135,11 @@ impl SolanaTables {
     /// Whether an instruction of a pool with this data only moves liquidity.
     pub fn moves_liquidity(&self, data: &[u8]) -> bool {
         data.first_chunk().is_some_and(|tag| self.not_swaps.contains(tag))
+    }
+
+    /// Whether an instruction with this data has a name that swaps have, in a program of no table.
+    pub fn names_swap(&self, data: &[u8]) -> bool {
+        data.first_chunk().is_some_and(|tag| self.swaps.contains(tag))
     }
 }
 
@@ -170,6 +176,8 @@ impl Program {
 struct VenueFile {
     #[serde(deserialize_with = "discriminators")]
     not_swaps: Vec<Discriminator>,
+    #[serde(default, deserialize_with = "discriminators")]
+    swaps: Vec<Discriminator>,
     program: Vec<Program>,
 }
 
@@ -190,8 +198,9 @@ struct GroupRow {
 pub(super) fn parse(venues: &str, accounts: &str) -> Result<SolanaTables, RegistryError> {
     let file: VenueFile = toml::from_str(venues).map_err(|e| RegistryError::new(VENUES, e))?;
     let not_swaps = file.not_swaps.into_iter().collect();
+    let swaps = file.swaps.into_iter().collect();
     let programs = index_programs(file.program)?;
-    Ok(SolanaTables { programs, accounts: parse_accounts(accounts)?, not_swaps })
+    Ok(SolanaTables { programs, accounts: parse_accounts(accounts)?, not_swaps, swaps })
 }
 
 /// Deserializes names of instructions. Anchor's discriminator is the first bytes of a name's hash.

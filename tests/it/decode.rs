@@ -52,7 +52,7 @@ pub(crate) fn check(tx: &Tx, wallet: &str, expected: &[Row]) {
 }
 
 #[track_caller]
-fn check_none(tx: &Tx, wallet: &str, note: Option<NoteKind>) {
+pub(crate) fn check_none(tx: &Tx, wallet: &str, note: Option<NoteKind>) {
     let decoded = run(tx, wallet);
     assert_eq!(decoded.trades, []);
     assert_eq!(decoded.notes.first().map(|note| note.kind), note);

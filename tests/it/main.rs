@@ -20,6 +20,7 @@ mod decode_hostile;
 mod decode_oracle;
 mod decode_orders;
 mod decode_rounds;
+mod decode_shape;
 mod decode_venues;
 mod decode_wire;
 mod demo;

@@ -2,10 +2,10 @@
 //! one token and a fee in the other without naming either; other conversion events name both
 //! tokens.
 
-use super::fixed_rate::are_alike;
 use super::ledger::{Asset, Ledger, Move, is_movement, token_move};
 use super::transaction::{Account, Log, Transaction, Word};
 use super::words::{ZERO, address, topic, units, word, words};
+use crate::decode::fixed_rate::are_alike;
 use crate::domain::{Side, Units};
 use crate::registry::{Event, Peg};
 

@@ -4,12 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fixed_rate::is_fixed_rate;
 use super::ledger::{Asset, is_movement};
 use super::own::{Leg, Own, TWO};
 use super::scene::Scene;
 use super::transaction::Account;
 use super::words::{ZERO, absolute, address, units, words};
+use crate::decode::fixed_rate::is_fixed_rate;
 use crate::decode::flow::Flow;
 use crate::domain::{Side, Units};
 

@@ -22,7 +22,6 @@ mod conversions;
 mod counterparties;
 mod dividends;
 mod explain;
-mod fixed_rate;
 mod ledger;
 mod native;
 mod own;

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 
 use super::counterparties::{self, Amount};
-use super::fixed_rate::{is_fixed_rate, is_short_price};
 use super::ledger::{Asset, Ledger, Move, is_movement, transfer};
 use super::native;
 use super::own::{Leg, Measure, Own};
 use super::scene::Scene;
 use super::transaction::{Account, Log};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, absolute, address, units, words};
+use crate::decode::fixed_rate::{is_fixed_rate, is_short_price};
 use crate::decode::flow::Flow;
 use crate::decode::{Note, NoteKind};
 use crate::domain::{Side, Units};

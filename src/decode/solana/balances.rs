@@ -12,7 +12,7 @@ use super::keys::AccountKey;
 use super::transaction::{TokenAccount, Transaction};
 use super::{TOKEN_2022_PROGRAM, TOKEN_PROGRAM, WRAPPED_SOL};
 
-const ASSOCIATED_TOKEN_PROGRAM: AccountKey =
+pub(super) const ASSOCIATED_TOKEN_PROGRAM: AccountKey =
     address("ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL");
 /// Derived addresses use the highest bump off the curve. Only one in 2^32 has a bump below this.
 const BUMP_MIN: u8 = 255 - 32;

@@ -108,6 +108,12 @@ fn data(tx: &Transaction, call: &Instruction, program: &AccountKey) -> Option<Ve
     (tx.key(call.program)? == program).then(|| tx.data_of(call))
 }
 
+/// The body of an event that a program in no table logs by a call of itself, behind any tag.
+pub(super) fn logged(tx: &Transaction, call: &Instruction) -> Option<Vec<u8>> {
+    let data = tx.data_of(call);
+    Some(data.strip_prefix(&CPI_EVENT)?.get(8..)?.to_vec())
+}
+
 fn body(data: &[u8], tag: [u8; 8]) -> Option<&[u8]> {
     data.strip_prefix(&CPI_EVENT)?.strip_prefix(&tag)
 }

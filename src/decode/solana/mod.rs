@@ -2,7 +2,8 @@
 //!
 //! In this order:
 //!
-//! 1. A failed transaction, or one in which no program of the tables trades, has no trade.
+//! 1. A failed transaction has no trade; one in which no program of the tables trades has what
+//!    [`shape`] finds.
 //! 2. [`balances`] finds the wallet's own accounts and lists every movement of lamports and tokens.
 //!    Loose and wrapped SOL, and the rent of own accounts, are one asset.
 //! 3. Each outer instruction with all of its calls is a group; so is each that a smart account
@@ -42,6 +43,7 @@ mod raw_error;
 mod route;
 mod rows;
 mod scene;
+mod shape;
 mod signers;
 mod swaps;
 mod transaction;
@@ -91,7 +93,9 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
     if tx.failed {
         return Decoded::default();
     }
-    let Some(scene) = Scene::new(tx, registry.solana()) else { return Decoded::default() };
+    let Some(scene) = Scene::new(tx, registry.solana()) else {
+        return shape::traded(registry.solana(), wallet, tx).unwrap_or_default();
+    };
     let ledger = Ledger::new(tx, wallet);
     let mut notes = Vec::new();
     let mut swaps = candidates(&scene, &ledger);

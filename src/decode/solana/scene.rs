@@ -24,18 +24,7 @@ pub(super) struct Scene<'a> {
 impl<'a> Scene<'a> {
     /// `None` if no program of the tables that trades ran.
     pub(super) fn new(tx: &'a Transaction, tables: &'a SolanaTables) -> Option<Self> {
-        // Looks up only the accounts that are called, which few are.
-        let mut called = vec![false; tx.keys.len()];
-        for instruction in &tx.instructions {
-            if let Some(called) = called.get_mut(usize::from(instruction.program)) {
-                *called = true;
-            }
-        }
-        let program = |(key, called): (_, bool)| called.then(|| tables.program(key)).flatten();
-        let programs = tx.keys.iter().zip(called).map(program).collect();
-        let (liquidity, groups) = (Vec::new(), Vec::new());
-        let whole = 0..tx.instructions.len();
-        let mut scene = Self { tx, tables, programs, liquidity, groups, whole };
+        let mut scene = Self::bare(tx, tables);
         if !scene.may_trade(&scene.whole) {
             return None;
         }
@@ -68,6 +57,27 @@ impl<'a> Scene<'a> {
             scene.liquidity.push(above || moves && !scene.is_step(at));
         }
         Some(scene)
+    }
+
+    /// A transaction in which no program of the tables ran; `None` for others.
+    pub(super) fn of_unknown(tx: &'a Transaction, tables: &'a SolanaTables) -> Option<Self> {
+        let scene = Self::bare(tx, tables);
+        scene.programs.iter().all(Option::is_none).then_some(scene)
+    }
+
+    /// The programs alone.
+    fn bare(tx: &'a Transaction, tables: &'a SolanaTables) -> Self {
+        // Looks up only the accounts that are called, which few are.
+        let mut called = vec![false; tx.keys.len()];
+        for instruction in &tx.instructions {
+            if let Some(called) = called.get_mut(usize::from(instruction.program)) {
+                *called = true;
+            }
+        }
+        let program = |(key, called): (_, bool)| called.then(|| tables.program(key)).flatten();
+        let programs = tx.keys.iter().zip(called).map(program).collect();
+        let whole = 0..tx.instructions.len();
+        Self { tx, tables, programs, liquidity: Vec::new(), groups: Vec::new(), whole }
     }
 
     pub(super) fn program(&self, instruction: &Instruction) -> Option<&'a Program> {

@@ -339,7 +339,7 @@ impl Scene<'_> {
     }
 
     /// Whether lamports pay an account's rent.
-    fn is_rent(&self, ledger: &Ledger, flow: &Flow, to: u8) -> bool {
+    pub(super) fn is_rent(&self, ledger: &Ledger, flow: &Flow, to: u8) -> bool {
         if is_for_room(ledger, flow) {
             return true;
         }
@@ -526,7 +526,7 @@ pub(super) fn returned_rent(
 
 /// What the wallet funds an account with beyond its rent: SOL that is wrapped. Its rent is what came
 /// first since it was last closed.
-fn beyond_rent(ledger: &Ledger, flow: &Flow, out: bool) -> i128 {
+pub(super) fn beyond_rent(ledger: &Ledger, flow: &Flow, out: bool) -> i128 {
     let account = flow.to.map(|to| ledger.account(to));
     let Some(account) = account.filter(|account| account.wrapped && out) else { return 0 };
     let before = ledger.flows.iter().rev().skip_while(|paid| paid.instruction >= flow.instruction);
