@@ -1,11 +1,14 @@
 //! Hand-written Solana transactions at a program that no table knows.
 
 use blotter::decode::NoteKind;
-use blotter::domain::Side;
+use blotter::decode::explain::Asset;
+use blotter::decode::solana::{explain, parse};
+use blotter::domain::{Side, Units};
+use blotter::registry::Registry;
 use sha2::Digest as _;
 
 use crate::decode::{check, check_none, run};
-use crate::support::solana::{RENT, Tx, WSOL};
+use crate::support::solana::{RENT, Tx, WSOL, key};
 
 /// In no table.
 const PROGRAM: &str = "5iBxaUfhynRgQLKe8o6jtKyfbrqDEuKXJDjJwNy9MNHL";
@@ -79,6 +82,11 @@ fn a_curve_in_no_table_trades_for_sol() {
     for stated in [SOL, SOL + FEE] {
         check(&with_event(sale("sell"), [BONK, stated]), "w", &sold);
     }
+    let json = with_event(sale("sell"), [BONK, SOL]).json().to_string();
+    let tx = parse(json.as_bytes()).unwrap();
+    let explained = explain(&Registry::embedded().unwrap(), &key("w"), &tx);
+    let coin = explained.movements.iter().find(|moved| moved.asset == Asset::Native).unwrap();
+    assert_eq!((coin.got, coin.gave), (Units::from(SOL), Units::ZERO));
     // The rent of an account that the wallet opens, and a tip, are outside.
     let mut tx = with_event(purchase("buy", [SOL, FEE, BONK]), [SOL, BONK]);
     tx.open(2, "w", "w other", "OTHER", "w", RENT);

@@ -22,7 +22,10 @@ pub fn explain(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Expl
         return explanation;
     }
     explanation.decoded = decode(registry, wallet, tx);
+    let is_trade = !explanation.decoded.trades.is_empty();
+    let unknown = || Scene::of_unknown(tx, registry.solana()).filter(|_| is_trade);
     let (uninstructed, refunded) = Scene::new(tx, registry.solana())
+        .or_else(unknown)
         .map_or((0, 0), |scene| (scene.uninstructed(&ledger), scene.refunded(&ledger)));
     explanation.movements = movements(&ledger, uninstructed);
     explanation.venues = venues(registry.solana(), tx);
