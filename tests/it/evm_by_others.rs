@@ -256,6 +256,10 @@ fn what_a_smart_account_swaps_for_a_bridge_is_no_purchase_of_the_rest() {
     };
     bridged(36).gives_none(Some(NoteKind::OneSided));
     bridged(35).gives(&[('s', AAA, 500, None), ('b', BBB, 35, None)]);
+    // The router may pay another account that acts, too.
+    let mut shared = bridged(36);
+    shared.tx.logs.push(operation(OTHER, ZERO));
+    shared.gives(&[('s', AAA, 500, None), ('b', BBB, 34, None)]);
     // An account that does nothing itself: its order's filler may pay others by the same router.
     let mut relayed = bridged(36);
     relayed.tx.logs.pop();

@@ -443,16 +443,30 @@ fn coin_that_a_route_stakes_behind_a_market_is_exchanged() {
         transfer(wsteth, ROUTER, WALLET, 85),
     ];
     staked(&within).gives(&rows(wsteth, 85));
+    // The pool's event names the route, which gave it the wallet's tokens.
+    let mut passed = vec![transfer(AAA, WALLET, ROUTER, 500)];
+    passed.extend(swap(POOL, (AAA, 500, ROUTER), (weth(), 100, ROUTER)));
+    passed.push(unwrap(ROUTER, 100));
+    passed.extend(minted(steth));
+    let passed = case(passed).calls(&[call(weth(), ROUTER, 100), call(ROUTER, steth, 100)]);
+    passed.gives(&rows(steth, 99));
     // A token that is in no table.
     staked(&minted(CCC)).gives_none(Some(NoteKind::Liquidity));
+    // The wallet itself stakes what it has sold for.
+    let mut own = swap(POOL, (AAA, 500, WALLET), (weth(), 100, WALLET));
+    own.extend([unwrap(WALLET, 100), transfer(steth, ZERO, WALLET, 100)]);
+    let own = case(own).calls(&[call(weth(), WALLET, 100), call(WALLET, steth, 100)]);
+    own.gives_none(Some(NoteKind::Liquidity));
     // Without a market, though through an aggregator.
     let oneinch = account("111111125421ca6dc452d289314280a0f8842a65");
     let alone = case(minted(steth).to_vec()).to(oneinch).value(100);
     alone.calls(&[call(oneinch, steth, 100)]).gives_none(Some(NoteKind::Liquidity));
     // The wallet wraps what it has next to a swap of another account's for coin.
-    let own = wrapped(wsteth, steth, (WALLET, WALLET), 500).to_vec();
-    let others = swap(POOL, (BBB, 9, OTHER), (weth(), 7, OTHER));
-    case([own, others].concat()).gives_none(Some(NoteKind::Liquidity));
+    let mut own = vec![transfer(steth, WALLET, ROUTER, 500)];
+    own.extend(wrapped(wsteth, steth, (ROUTER, ROUTER), 500));
+    own.push(transfer(wsteth, ROUTER, WALLET, 500));
+    own.extend(swap(POOL, (BBB, 9, OTHER), (weth(), 7, OTHER)));
+    case(own).gives_none(Some(NoteKind::Liquidity));
 }
 
 /// The event of an aggregator names both tokens, also where it stakes, deposits or redeems one.
@@ -468,9 +482,17 @@ fn a_deposit_that_an_aggregator_calls_an_exchange_is_no_trade() {
     };
     let liquidity = Some(NoteKind::Liquidity);
     // Native coin that is staked.
-    let minted = vec![transfer(AAA, ZERO, kyber, 430), transfer(AAA, kyber, WALLET, 430)];
-    let staked = traded(minted, [0xee; 20], AAA).value(500);
-    staked.calls(&[call(kyber, AAA, 500)]).gives_none(liquidity);
+    let steth = account("ae7ab96520de3a18e5e111b5eaab095312d7fe84");
+    let wsteth = account("7f39c581f595b53c5cb19bd0b3f8da6c935e2ca0");
+    for token in [AAA, steth, wsteth] {
+        let mut minted =
+            vec![transfer(token, ZERO, kyber, 430), transfer(token, kyber, WALLET, 430)];
+        if token == wsteth {
+            minted.insert(0, transfer(steth, ZERO, wsteth, 500));
+        }
+        let staked = traded(minted, [0xee; 20], token).value(500);
+        staked.calls(&[call(kyber, token, 500)]).gives_none(liquidity);
+    }
     // A deposit of what a pool gave.
     let mut logs = swap(POOL, (CCC, 500, WALLET), (AAA, 100, kyber));
     logs.extend(wrapped(WRAPPED_A, AAA, (kyber, kyber), 100));

@@ -140,10 +140,10 @@ impl Conversion {
         }
     }
 
-    /// Whether an asset is the wrapped token of the conversion.
-    pub(super) fn is_of_outer(&self, asset: Asset) -> bool {
-        let [_, outer] = self.sides;
-        outer.asset == asset
+    /// The movement of what was wrapped, if an asset is the wrapped token of the conversion.
+    pub(super) fn inner_of(&self, asset: Asset) -> Option<&Move> {
+        let [inner, outer] = &self.sides;
+        (outer.asset == asset).then_some(inner)
     }
 
     /// The assets of a wrapped token's conversion, unless the wallet converted for itself.

@@ -143,14 +143,23 @@ impl<'a> Scene<'a> {
         others(asset).any(on_route) || inside() || around() || self.is_staked(asset)
     }
 
-    /// Whether a token of the tables was minted for coin, of which a venue exchanged some.
+    /// Whether a route had a token of the tables minted for coin, of which a market exchanged some.
+    /// A router's own event also names coin that was only staked, and what the route gave a pool
+    /// was wrapped into nothing.
     fn is_staked(&self, asset: Asset) -> bool {
-        let mut coin = [Asset::Native, Asset::Token(self.ledger.wrapped)].into_iter();
-        let is_minted = |m: &Move| m.asset == asset && m.from == ZERO;
+        let coin = [Asset::Native, Asset::Token(self.ledger.wrapped)];
+        let at_market = |venue: &&Venue<'_>| {
+            let kind = venue.event.kind;
+            exchanges(kind) && kind != EventKind::Router
+        };
+        let of_coin = |venue: &Venue<'_>| coin.iter().any(|one| venue.assets.contains(one));
+        let markets = || self.venues.iter().filter(at_market);
+        let is_minted = |m: &Move| m.asset == asset && m.from == ZERO && m.to != *self.wallet;
+        let is_laid_in = |m: &Move| !markets().any(|venue| venue.holder == m.to);
         self.is_wrapper(asset)
-            && coin.any(|coin| self.swapped(coin))
+            && markets().any(of_coin)
             && self.ledger.moves.iter().any(is_minted)
-            && !self.wrappers.iter().any(|one| one.is_of_outer(asset))
+            && !self.wrappers.iter().filter_map(|one| one.inner_of(asset)).any(is_laid_in)
     }
 
     /// Whether an asset was wrapped or unwrapped, or became or was a share, by such a conversion.
@@ -210,6 +219,13 @@ impl<'a> Scene<'a> {
     pub(super) fn acts(&self) -> bool {
         let called = self.tx.from == *self.wallet || self.tx.to == Some(*self.wallet);
         called || self.operations().next().is_some()
+    }
+
+    /// Whether the wallet acts, and sends the transaction or no other account performs an operation
+    /// in it.
+    pub(super) fn acts_alone(&self) -> bool {
+        let is_others = |venue: &Venue<'_>| venue.actor().is_some_and(|who| who != *self.wallet);
+        self.acts() && (self.tx.from == *self.wallet || !self.venues.iter().any(is_others))
     }
 
     /// The events of operations that the wallet performed as a contract.

@@ -201,7 +201,7 @@ fn coin_moved(scene: &Scene<'_>, side: Side, sold: &[&Leg]) -> Option<Units> {
 /// Whether most of the exchange's output went on to others, through a bridge, as a payment or as
 /// liquidity, so that the wallet received only change.
 pub(super) fn went_on(scene: &Scene<'_>, own: &Own, legs: &[Leg]) -> bool {
-    if !scene.acts() || scene.fills() || own.exchanged.len() != legs.len() {
+    if !scene.acts_alone() || scene.fills() || own.exchanged.len() != legs.len() {
         return false;
     }
     let mut bought = legs.iter().filter(|leg| leg.side == Side::Buy).peekable();
