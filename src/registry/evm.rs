@@ -332,9 +332,11 @@ impl EvmTables {
         contract.is_some_and(|found| matches!(found.kind, Exchange | Settlement | EntryPoint))
     }
 
-    /// Whether the tables name a contract.
+    /// Whether the tables name a contract that may exchange what a call gives it: more than a token
+    /// that only wraps another one.
     pub fn is_known(&self, chain: &Chain, account: &Account) -> bool {
-        self.contract(chain, account).is_some()
+        let contract = self.contract(chain, account);
+        contract.is_some_and(|found| found.kind != ContractKind::Conversion)
     }
 }
 

@@ -5,8 +5,8 @@ use blotter::decode::evm::{Account, Log, Word, may_trade};
 use blotter::registry::Registry;
 
 use crate::evm_decode::{
-    AAA, BBB, CCC, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, call, case, entry_point, log,
-    number, operation, swap, transfer, unwrap, v2_swap, weth, word, wrap,
+    AAA, BBB, CCC, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, account, call, case,
+    entry_point, log, number, operation, swap, transfer, unwrap, v2_swap, weth, word, wrap,
 };
 
 const ROWS: [(char, Account, u64, Option<u64>); 2] = [('s', AAA, 500, None), ('b', BBB, 7, None)];
@@ -115,6 +115,9 @@ fn coin_that_a_route_wraps_is_exchanged_by_accounts_in_no_table() {
     }
     assert!(!asks(&case(vec![wrap(WALLET, 100)]).to(weth()).value(100)));
     assert!(!asks(&case(vec![transfer(AAA, WALLET, OTHER, 500)])));
+    // A plain transfer of a token that is minted for coin.
+    let steth = account("ae7ab96520de3a18e5e111b5eaab095312d7fe84");
+    assert!(!asks(&case(vec![transfer(steth, WALLET, OTHER, 500)]).to(steth)));
 }
 
 #[test]

@@ -66,9 +66,10 @@ use crate::registry::{Chain, EvmTables};
 /// Raised whenever the same transaction may decode to other trades than before.
 pub const DECODER_VERSION: u16 = 20;
 
-/// Whether inner calls may matter: the tables have an event or the called contract; or another
-/// contract than the wrapped coin's own was called, and coin was wrapped or unwrapped, or this
-/// contract logged an event and took a token of its caller or gave it one for coin.
+/// Whether inner calls may matter: the tables have an event or the called contract, unless it only
+/// converts; or another contract than the wrapped coin's own was called, and coin was wrapped or
+/// unwrapped, or this contract logged an event and took a token of its caller or gave it one for
+/// coin.
 pub fn may_trade(tables: &EvmTables, chain: &Chain, tx: &Transaction) -> bool {
     let wrapped = chain.wrapped_native.bytes();
     let wraps = |log: &Log| {
