@@ -1119,12 +1119,15 @@ fn each_wallet_of_a_bundle_has_its_own_purchase() {
     buys(&mut tx, ("s", "s new"), 200, 990_000_000);
     check(&tx, "m", &[(Side::Buy, "NEW", 300, Some(500_000_000), "Pump.fun")]);
     check(&tx, "s", &[(Side::Buy, "NEW", 200, Some(990_000_000), "Pump.fun")]);
-    // A signer that hands over what it bought has bought for the wallet.
-    let mut tx = bundle();
-    tx.pay(2, "m", "s", 990_000_000);
-    buys(&mut tx, ("s", "s new"), 200, 990_000_000);
-    tx.transfer(2, "s new", "m new", "s", 200);
-    check(&tx, "m", &[(Side::Buy, "NEW", 200, Some(990_000_000), "Pump.fun")]);
+    // A signer that hands over what it bought, with or without a rest at an account that is new,
+    // has bought for the wallet.
+    for units in [199, 200] {
+        let mut tx = bundle();
+        tx.open(2, "s", "s2 new", "NEW", "s", RENT).pay(2, "m", "s", 990_000_000);
+        buys(&mut tx, ("s", "s2 new"), 200, 990_000_000);
+        tx.transfer(2, "s2 new", "m new", "s", units);
+        check(&tx, "m", &[(Side::Buy, "NEW", units, Some(990_000_000), "Pump.fun")]);
+    }
     // One that keeps a venue's coin pays the wallet the price of its sale.
     let mut tx = Tx::new("m");
     tx.lamports("s", 5_000_000_000).signers = 2;

@@ -35,23 +35,24 @@ impl Scene<'_> {
         i128::from(flow.amount).saturating_mul(PLATFORM_FEE_PART_MIN) <= gave.max(got)
     }
 
-    /// Whether an account that is not the wallet's signs, and keeps tokens that a venue gave it:
-    /// the lamports that it pays there are for its own trade.
+    /// Whether an account that is not the wallet's signs, and keeps most of the tokens that venues
+    /// gave it: the lamports that it pays there are for its own trade.
     pub(super) fn buys_for_itself(&self, ledger: &Ledger, account: u8) -> bool {
         if !self.signs(ledger, account) {
             return false;
         }
         let key = self.tx.key(account).copied();
-        let kept = |to: u8| {
-            let grows = |token: &TokenAccount| {
-                token.account == to && token.owner_after == key && token.after > token.before
+        let keeps = |token: &TokenAccount| {
+            let of_venue = |flow: &&Flow| {
+                let is_token = matches!(flow.asset, Asset::Token(_));
+                is_token && flow.to == Some(token.account) && self.leaf(flow.instruction).is_some()
             };
-            self.tx.tokens.iter().any(grows)
+            let given = ledger.flows.iter().filter(of_venue);
+            let given = given.fold(0_u64, |sum, flow| sum.saturating_add(flow.received));
+            let grown = token.after.unwrap_or(0).saturating_sub(token.before.unwrap_or(0));
+            given > 0 && grown > given / 2
         };
-        ledger.flows.iter().any(|flow| {
-            let is_token = matches!(flow.asset, Asset::Token(_));
-            is_token && self.leaf(flow.instruction).is_some() && flow.to.is_some_and(kept)
-        })
+        self.tx.tokens.iter().any(|token| token.owner_after == key && keeps(token))
     }
 
     /// Whether lamports that a bot's router has another signer pay to the wallet are what it buys
