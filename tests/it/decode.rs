@@ -1120,14 +1120,21 @@ fn each_wallet_of_a_bundle_has_its_own_purchase() {
     check(&tx, "m", &[(Side::Buy, "NEW", 300, Some(500_000_000), "Pump.fun")]);
     check(&tx, "s", &[(Side::Buy, "NEW", 200, Some(990_000_000), "Pump.fun")]);
     // A signer that hands over what it bought, with or without a rest at an account that is new,
-    // has bought for the wallet.
+    // has bought for the wallet; so has one that sells some of it to the wallet.
     for units in [199, 200] {
         let mut tx = bundle();
+        tx.account("x new", "NEW", "x", 0);
         tx.open(2, "s", "s2 new", "NEW", "s", RENT).pay(2, "m", "s", 990_000_000);
         buys(&mut tx, ("s", "s2 new"), 200, 990_000_000);
-        tx.transfer(2, "s2 new", "m new", "s", units);
+        tx.transfer(2, "s2 new", "x new", "s", units).transfer(2, "x new", "m new", "x", units);
         check(&tx, "m", &[(Side::Buy, "NEW", units, Some(990_000_000), "Pump.fun")]);
     }
+    let mut tx = bundle();
+    tx.pay(2, "m", "s", 250_000_000);
+    buys(&mut tx, ("s", "s new"), 200, 990_000_000);
+    tx.transfer(2, "s new", "m new", "s", 50);
+    check(&tx, "m", &[(Side::Buy, "NEW", 50, Some(250_000_000), "Pump.fun")]);
+    check(&tx, "s", &[(Side::Buy, "NEW", 150, Some(740_000_000), "Pump.fun")]);
     // One that keeps a venue's coin pays the wallet the price of its sale.
     let mut tx = Tx::new("m");
     tx.lamports("s", 5_000_000_000).signers = 2;

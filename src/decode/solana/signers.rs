@@ -35,8 +35,8 @@ impl Scene<'_> {
         i128::from(flow.amount).saturating_mul(PLATFORM_FEE_PART_MIN) <= gave.max(got)
     }
 
-    /// Whether an account that is not the wallet's signs, and keeps most of the tokens that venues
-    /// gave it: the lamports that it pays there are for its own trade.
+    /// Whether an account that is not the wallet's signs, keeps most of the tokens that venues gave
+    /// it, and gives the wallet none: the lamports that it pays there are for its own trade.
     pub(super) fn buys_for_itself(&self, ledger: &Ledger, account: u8) -> bool {
         if !self.signs(ledger, account) {
             return false;
@@ -50,7 +50,8 @@ impl Scene<'_> {
             let given = ledger.flows.iter().filter(of_venue);
             let given = given.fold(0_u64, |sum, flow| sum.saturating_add(flow.received));
             let grown = token.after.unwrap_or(0).saturating_sub(token.before.unwrap_or(0));
-            given > 0 && grown > given / 2
+            let sells = |flow: &Flow| flow.from == Some(token.account) && ledger.is_own(flow.to);
+            given > 0 && grown > given / 2 && !ledger.flows.iter().any(sells)
         };
         self.tx.tokens.iter().any(|token| token.owner_after == key && keeps(token))
     }
@@ -68,8 +69,12 @@ impl Scene<'_> {
             || self.movements_with(ledger, at).filter(|one| self.leaf(one.instruction).is_some());
         let pays = |one: &Flow| one.asset == Asset::Native && ledger.is_own(one.from);
         let buys = |one: &Flow| one.asset != Asset::Native && ledger.is_own(one.to);
-        let sells = |one: &Flow| one.asset != Asset::Native && ledger.is_own(one.from);
-        at_venue().any(pays) && at_venue().any(buys) && !at_venue().any(sells)
+        // At a venue or elsewhere: the lamports may be their price.
+        let sells = |one: &Flow| {
+            one.asset != Asset::Native && ledger.is_own(one.from) && !ledger.is_own(one.to)
+        };
+        let sold = self.movements_with(ledger, at).any(sells);
+        at_venue().any(pays) && at_venue().any(buys) && !sold
     }
 
     fn signs(&self, ledger: &Ledger, account: u8) -> bool {
