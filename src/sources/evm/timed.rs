@@ -9,7 +9,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::{join, try_join};
-
 use tokio::time::Instant;
 
 use super::EvmSource;
@@ -25,6 +24,9 @@ use crate::sources::chunk::RawTx;
 /// Reads, each with two equal answers, after which a header is believed whose hash its transactions
 /// do not name: of a chain of which no header had theirs, and of another one.
 const OTHER_HEAD_READS: [u32; 2] = [1, 3];
+/// Heights with as many such reads that show that blocks of the chain have two hashes: then one read
+/// is enough.
+const TWO_HASHES_MIN: usize = 32;
 /// Heights of such headers to keep.
 const OTHER_HEADS_MAX: usize = 10_000;
 
@@ -121,11 +123,13 @@ impl EvmSource {
     /// name; whether that is enough.
     fn believes_head(&self, height: Height, hash: Word) -> bool {
         let [unnamed, named] = OTHER_HEAD_READS;
-        let wanted = if self.inner.abilities.name_blocks() { named } else { unnamed };
         let mut heads = lock(&self.inner.other_heads);
         if heads.len() >= OTHER_HEADS_MAX {
             heads.clear();
         }
+        let is_usual =
+            heads.values().filter(|(_, reads)| *reads >= named).count() >= TWO_HASHES_MIN;
+        let wanted = if self.inner.abilities.name_blocks() && !is_usual { named } else { unnamed };
         let (known, reads) = heads.entry(height).or_insert((hash, 0));
         if *known != hash {
             (*known, *reads) = (hash, 0);
@@ -303,6 +307,19 @@ mod tests {
     async fn headers_of_a_chain_of_which_none_is_named_are_believed() {
         let one = named(&[9]);
         assert_eq!(one.read().await, Ok((Some(9), 2)));
+    }
+
+    /// As of a chain whose old blocks have other hashes than its new ones: a read takes few heights
+    /// that stay unfinished, so that a large wallet would take many.
+    #[tokio::test]
+    async fn headers_of_a_chain_of_which_many_are_not_named_are_believed() {
+        let source = named(&[9]).source;
+        source.inner.abilities.note_named_block();
+        let is_believed = |height| source.believes_head(height, [9; 32]);
+        for height in 0..32 {
+            assert_eq!([0; 3].map(|_| is_believed(height)), [false, false, true], "{height}");
+        }
+        assert!(is_believed(99));
     }
 
     #[tokio::test(start_paused = true)]
