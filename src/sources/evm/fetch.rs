@@ -14,7 +14,7 @@ use super::native::Traced;
 use super::{EvmSource, fees, receipts, wire};
 use crate::decode::evm::{self, Account, NativeFlows, Transaction, Word};
 use crate::domain::{Doubts, Height, Proof, TxId, Units, Way};
-use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Result};
+use crate::rpc::{Call, CallOptions, CallResponse, EndpointId, Result, UpstreamError};
 use crate::sources::chunk::{FoundTx, RawChunk};
 
 /// Attempt at which transactions are also queried by their position, after two empty answers by
@@ -144,7 +144,11 @@ impl EvmSource {
             self.verify_by_logs(wallet, &mut one.tx, options).await;
         }
         let fee = given.fetched.first().and_then(|one| one.fee);
-        Ok(given.take_timed().0.pop().map(|raw| FoundTx { raw, fee }))
+        let (mut timed, untimed) = given.take_timed();
+        if untimed.is_empty() {
+            return Ok(timed.pop().map(|raw| FoundTx { raw, fee }));
+        }
+        Err(UpstreamError::unavailable("no endpoint gives the transaction's block"))
     }
 
     /// Of candidates that only brought something: those that the wallet sent or ran, or that came

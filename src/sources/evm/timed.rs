@@ -323,6 +323,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_transaction_whose_header_is_not_believed_is_not_missing() {
+        let source = named(&[9]).source;
+        source.inner.abilities.note_named_block();
+        let found = source.single([5; 32], &WALLET, &CallOptions::new(lane())).await;
+        let error = found.unwrap_err().to_string();
+        assert!(error.contains("the transaction's block"), "{error}");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_header_of_a_node_that_names_another_chain_discards_the_read() {
         let one = named(&[9]);
         let options = CallOptions::new(lane());
