@@ -74,6 +74,8 @@ impl Reach {
 pub(super) struct Indexed {
     asked_at: Option<Instant>,
     by: HashMap<GivenList, Reach>,
+    /// When lists of which nothing is known were looked at for a page's second answer.
+    pub(super) looked_at: HashMap<GivenList, Instant>,
     /// Consecutive answers without an entry of a busy account.
     empty: HashMap<GivenList, u64>,
 }
@@ -155,7 +157,7 @@ impl TronSource {
         Some(newest)
     }
 
-    fn awake(&self) -> Vec<EndpointId> {
+    pub(super) fn awake(&self) -> Vec<EndpointId> {
         let all = self.inner.pool.endpoints().into_iter();
         all.filter(|one| !one.resting).map(|one| one.id).collect()
     }

@@ -1,7 +1,9 @@
 //! Finds a wallet's transactions: by the index's two lists, or by events.
 
+use std::time::Duration;
+
 use futures_util::future::join;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::list::{IndexedList, ListCursor, ListKind, PAGE_MAX};
 use super::offer::ListRefusal;
@@ -19,6 +21,8 @@ const NUDGE: u64 = 500;
 /// Answers between the two for the newest page that show that the first one's endpoint has not
 /// fallen behind.
 const BETWEEN_ANSWERS: u64 = 2;
+/// How long a page further down waits for lists of which nothing is known.
+const UNKNOWN_WAIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct ListState {
@@ -135,7 +139,10 @@ impl TronSource {
         let [of_one, of_two] = match cursor.fingerprint {
             // Of the endpoint that gave it.
             Some(_) => [options.clone(), options.clone()],
-            None => self.inner.pool.apart(options),
+            None => {
+                self.look_at_unknown(kind, cursor.max, options).await;
+                self.inner.pool.apart(options)
+            }
         };
         let one = self.page(wallet, kind, cursor, PAGE_MAX, &of_one);
         let two = self.page(wallet, kind, &other, PAGE_MAX, &of_two);
@@ -148,6 +155,28 @@ impl TronSource {
         }
         let ((one, by), (two, _)) = (one?, two?);
         Ok((one.joined(two), by))
+    }
+
+    /// Looks at lists of which nothing is known yet, as no page is requested of them: where one
+    /// endpoint alone is known, as just after a start, both answers to each page would be its own.
+    async fn look_at_unknown(&self, kind: ListKind, at: u64, options: &CallOptions) {
+        let now = Instant::now();
+        let mut ids = lock(&self.inner.offers).open(&self.awake(), kind, now);
+        let are_unknown = |id: &EndpointId| self.is_new((*id, kind));
+        if ids.iter().all(are_unknown) {
+            return;
+        }
+        ids.retain(are_unknown);
+        ids.retain(|id| {
+            let looked_at = &mut lock(&self.inner.indexed).looked_at;
+            let last = looked_at.get(&(*id, kind)).copied();
+            let is_due = last.is_none_or(|at| now - at >= self.inner.limits.indexed_age_max);
+            if is_due {
+                looked_at.insert((*id, kind), now);
+            }
+            is_due
+        });
+        drop(timeout(UNKNOWN_WAIT, self.look_again(&ids, kind, at, options)).await);
     }
 
     /// Tries the endpoints that do not refuse lists now and have indexed up to a time, until one
@@ -457,6 +486,23 @@ mod tests {
                 assert_eq!(asked.unwrap().0.rows.len(), 3, "{hosts:?}");
             }
         }
+    }
+
+    /// Only the endpoint that lacks it has shown how far its lists have come.
+    #[tokio::test(start_paused = true)]
+    async fn a_second_answer_comes_from_an_endpoint_of_whose_lists_nothing_was_known() {
+        let nodes = ScriptedNodes::new(|(host, _, _)| {
+            let entry = |at: u64| json!({"txID": format!("{at:064x}"), "block_timestamp": at});
+            let lacks = |at: &u64| host == "holey" && *at == 999;
+            let rows: Vec<_> = (998..=1_000).rev().filter(|at| !lacks(at)).map(entry).collect();
+            (200, json!({"data": rows, "success": true, "meta": {}}))
+        });
+        let (cursor, wallet) = (IndexedList::new(1_000).cursor, Address::Tron([7; 20]));
+        let source = fake::source(&["holey", "whole"], &nodes, TronLimits::default());
+        let (kind, one) = (ListKind::Transactions, EndpointId(0));
+        source.look_again(&[one], kind, 1_000, &options()).await;
+        let (page, _) = source.page_twice(wallet, kind, &cursor, &options()).await.unwrap();
+        assert_eq!(page.rows.len(), 3);
     }
 
     /// An endpoint that had come to the top falls behind and returns the newest entries. The lister
