@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::wire::pubkey;
-use crate::domain::Price;
+use crate::domain::{Height, Price};
 
 /// The two accounts of a pool of wrapped SOL and a stablecoin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,8 @@ const DOLLARS_MIN: u128 = 20;
 /// Percentage by which a swap may differ from the median of its block.
 const SPREAD_PERCENT: u128 = 2;
 const MILLION: u128 = 1_000_000;
+/// The most slots between a block and its parent: more are not skipped in a row.
+const SKIPPED_MAX: u64 = 1_000;
 /// Tokens with more decimals are not expected.
 const DECIMALS_MAX: u8 = 24;
 
@@ -36,6 +38,12 @@ const DECIMALS_MAX: u8 = 24;
 struct Block<'a> {
     #[serde(borrow, default)]
     transactions: Vec<Tx<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Parent {
+    parent_slot: Option<Height>,
 }
 
 #[derive(Deserialize)]
@@ -92,6 +100,13 @@ struct Swap {
     price: Price,
     /// Base units of the stablecoin.
     dollars: u128,
+}
+
+/// Whether a block may be that of a slot, by its parent's: a block does not name its own slot, and
+/// a cache may give another one, whose price is another.
+pub(super) fn may_be_of(raw: &RawValue, slot: Height) -> bool {
+    let parent = serde_json::from_str(raw.get()).ok().and_then(|block: Parent| block.parent_slot);
+    parent.is_none_or(|parent| (slot.saturating_sub(SKIPPED_MAX)..slot).contains(&parent))
 }
 
 /// The price in a block (`getBlock` with the accounts of its transactions), from all swaps in all
@@ -231,6 +246,16 @@ mod tests {
 
     fn dollars(cents: u128) -> Price {
         Price(cents * 10_000_000_000)
+    }
+
+    #[test]
+    fn a_block_of_another_slot_is_noticed_by_its_parent() {
+        let is_of =
+            |block: &str| may_be_of(&RawValue::from_string(block.to_owned()).unwrap(), 5_000);
+        for (parent, expected) in [(4_999, true), (4_000, true), (3_999, false), (5_000, false)] {
+            assert_eq!(is_of(&format!(r#"{{"parentSlot":{parent}}}"#)), expected, "{parent}");
+        }
+        assert!(is_of("{}") && is_of(r#"{"parentSlot":null}"#), "it is not stated");
     }
 
     #[test]

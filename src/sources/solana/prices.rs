@@ -112,12 +112,16 @@ impl SolanaSource {
     /// larger than an answer may be. That there is none, or that no node keeps it, takes two
     /// answers: servers of one address start and prune independently.
     async fn price_block(&self, at: Height, options: &CallOptions) -> Result<Option<CallResponse>> {
-        let (mut options, mut refusals) = (options.clone(), 0);
+        let (mut options, mut refusals, mut others) = (options.clone(), 0, 0);
         for _ in 0..BLOCK_TRIES {
             match self.ask_block(at, "accounts", &options).await {
                 // A node may come to know later what it does not know now.
                 Ok(answer) if answer.result.get() == "null" => {
                     options.avoid = Some(answer.endpoint);
+                }
+                Ok(answer) if !price_wire::may_be_of(&answer.result, at) => {
+                    options.avoid = Some(answer.endpoint);
+                    others += 1;
                 }
                 Ok(answer) => return Ok(Some(answer)),
                 // Another block serves as well.
@@ -132,6 +136,9 @@ impl SolanaSource {
                 }
                 Err(error) => return Err(error),
             }
+        }
+        if others == BLOCK_TRIES {
+            return Ok(None);
         }
         let last = "no node gives the block of a price yet".to_owned();
         Err(UpstreamError::Unavailable { attempts: BLOCK_TRIES, last })
