@@ -15,6 +15,8 @@ use crate::pnl::{
 const NAMED_MAX: usize = 20;
 const DAY_SECONDS: u32 = 86_400;
 
+type CountOf = fn(&TokenPosition) -> u64;
+
 /// A report, and its disposals by a second pass over the trades.
 pub(super) struct Output<C> {
     subject: ReportSubject,
@@ -271,7 +273,7 @@ impl<C: Fn() -> Count> Output<C> {
 
     /// Trades without a value or an amount, with the tokens that have them.
     fn unknowns(&self) -> Vec<(&'static str, String)> {
-        let counts: [(&str, fn(&TokenPosition) -> u64); 2] = [
+        let counts: [(&str, CountOf); 2] = [
             ("trades without value", |p| p.unvalued),
             ("trades without amount", |p| p.without_amount),
         ];

@@ -122,10 +122,13 @@ fn legs(scene: &Scene<'_>, ledger: &Ledger, call: usize) -> Option<Legs> {
             continue;
         }
         // Only a program signs for an account that is no signer of the transaction.
-        let signer = match scene.instruction(flow.instruction)?.action {
-            Action::Pay { from, .. } => from,
-            Action::Transfer { authority, .. } => authority?,
-            _ => return None,
+        let action = &scene.instruction(flow.instruction)?.action;
+        let signer = if let Action::Pay { from, .. } = *action {
+            from
+        } else if let Action::Transfer { authority, .. } = *action {
+            authority?
+        } else {
+            return None;
         };
         let is_programs = !is_signer(scene.tx, signer) && scene.parent(flow) == Some(call);
         if !is_programs || scene.tx.key(signer) != Some(&holder(from)?) {

@@ -136,13 +136,12 @@ impl TronSource {
         // A cursor of the index is valid only with the same query.
         let nudge = if cursor.fingerprint.is_some() { cursor.nudge } else { cursor.nudge + NUDGE };
         let other = ListCursor { nudge, ..cursor.clone() };
-        let [of_one, of_two] = match cursor.fingerprint {
+        let [of_one, of_two] = if cursor.fingerprint.is_some() {
             // Of the endpoint that gave it.
-            Some(_) => [options.clone(), options.clone()],
-            None => {
-                self.look_at_unknown(kind, cursor.max, options).await;
-                self.inner.pool.apart(options)
-            }
+            [options.clone(), options.clone()]
+        } else {
+            self.look_at_unknown(kind, cursor.max, options).await;
+            self.inner.pool.apart(options)
         };
         let one = self.page(wallet, kind, cursor, PAGE_MAX, &of_one);
         let two = self.page(wallet, kind, &other, PAGE_MAX, &of_two);
